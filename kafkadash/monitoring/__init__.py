@@ -19,6 +19,7 @@ PUBLIC_MODULES = (
     "reassignments.pages",
     "reassignments.progress",
     "schedule",
+    "stored_commands",
     "tasks",
     "templatetags.figures",
     "templatetags.marks",

@@ -10,6 +10,7 @@ class CollectionErrorCode(StrEnum):
 
     # Verifications, plans and reassignments that are not there
     NO_SUCH_REASSIGNMENT = "no-such-reassignment"
+    NOT_COLLECTED = "not-collected"
 
     # Results of the pipeline that are not taken in, whole or in part
 

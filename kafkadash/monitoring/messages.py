@@ -18,6 +18,10 @@ COLLECTION_MESSAGES: Mapping[Code, MessageTemplate] = {
         "{cluster} has no reassignment {asked}, or its retention time is over.",
         "List the reassignments and use an ID from the list.",
     ),
+    Code.NOT_COLLECTED: MessageTemplate(
+        "No data about {cluster} has been collected yet.",
+        "Check that the cluster is enabled, and that beat and a worker for the queue collect are running.",
+    ),
     # Results of the pipeline that are not taken in, whole or in part
     # Clusters that do not answer, and what a connection test finds
     Code.ANOTHER_COLLECTOR: MessageTemplate(

@@ -74,6 +74,25 @@ class RateInForce:
         return ConfigSource(self.source).label
 
 
+@dataclass(frozen=True, slots=True)
+class ThrottleLimit:
+    """Rate at which a replica is throttled, None where it is not; ``unknown`` says why nobody knows, "" where it is
+    known.
+    """
+
+    unknown: str = ""
+    bytes_per_second: int | None = None
+
+    def __str__(self) -> str:
+        if self.unknown or self.bytes_per_second is None:
+            return self.unknown or "not throttled"
+        return str(rate(self.bytes_per_second))
+
+
+UNLIMITED = ThrottleLimit()
+UNKNOWN_LIMIT = ThrottleLimit("unknown")
+
+
 class ClusterThrottles:
     """Rates and lists of one cluster, those of ``brokers`` and ``topics`` only.
 
@@ -120,25 +139,29 @@ class ClusterThrottles:
             return None
         return found
 
-    def leader_words(self, topic: str, partition: int, leader: int | None) -> str:
-        """How the leader's sending of this partition is throttled (KIP-240's leader throttle)."""
-        return "unknown" if leader is None else self._words(topic, partition, leader, LEADER_RATE, LEADER_LIST)
+    def leader_limit(self, topic: str, partition: int, leader: int | None) -> ThrottleLimit:
+        """Return how the leader's sending of this partition is throttled (KIP-240's leader throttle)."""
+        if leader is None:
+            return UNKNOWN_LIMIT
+        return self._find_limit(topic, partition, leader, LEADER_RATE, LEADER_LIST)
 
-    def target_words(self, topic: str, partition: int, broker: int) -> str:
-        """How fetching of this partition by a target broker is throttled."""
-        return self._words(topic, partition, broker, FOLLOWER_RATE, FOLLOWER_LIST)
+    def target_limit(self, topic: str, partition: int, broker: int) -> ThrottleLimit:
+        """Return how fetching of this partition by a target broker is throttled."""
+        return self._find_limit(topic, partition, broker, FOLLOWER_RATE, FOLLOWER_LIST)
 
-    def _words(self, topic: str, partition: int, broker: int, rate_key: str, list_key: str) -> str:
+    def _find_limit(self, topic: str, partition: int, broker: int, rate_key: str, list_key: str) -> ThrottleLimit:
         if not self.known:
-            return "unknown, no data yet"
+            return ThrottleLimit("unknown, no data yet")
         held, listed = self.rate(broker, rate_key), self._lists.get((topic, list_key))
         if listed is None or not listed.names(partition, broker):
-            return "not throttled"
+            return UNLIMITED
         if self.rate(broker, rate_key, own=True) is None and broker not in self._asked:
-            return "unknown, no data of the broker"
+            return ThrottleLimit("unknown, no data of the broker")
         if held is None:
-            return "not throttled"
-        return str(rate(held.bytes_per_second))
+            return UNLIMITED
+        if held.bytes_per_second is None:
+            return ThrottleLimit("unknown, not a number")
+        return ThrottleLimit(bytes_per_second=held.bytes_per_second)
 
     @cached_property
     def _asked(self) -> frozenset[int]:

@@ -178,4 +178,3 @@ class ReassignmentErrorCode(StrEnum):
     DISK_USE_RECKONED = "disk-use-reckoned"
     REPORT_OF_ANOTHER_PLAN = "report-of-another-plan"
     ROWS_AS_NOW = "rows-as-now"
-    NOT_COLLECTED = "not-collected"

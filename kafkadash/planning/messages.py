@@ -492,10 +492,6 @@ REASSIGNMENT_MESSAGES: Mapping[ReassignmentErrorCode, MessageTemplate] = {
         "replicas.",
         "Only the others are checked.",
     ),
-    ReassignmentErrorCode.NOT_COLLECTED: MessageTemplate(
-        "No data about {cluster} has been collected yet.",
-        "Check that the cluster is enabled, and that beat and a worker for the queue collect are running.",
-    ),
 }
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import time_machine
@@ -38,6 +39,7 @@ from kafkadash.kafka.api import ClusterConnection, ClusterMetadata, KafkaFailure
 from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.models import CollectorKind, CollectorRun, MoveOutcome
+from kafkadash.monitoring.ownership import NEVER_LISTED
 from kafkadash.planning.errors import ReassignmentErrorCode
 from kafkadash.planning.problem_codes import FileErrorCode
 from kafkadash.verify import job as verify_job
@@ -425,7 +427,7 @@ def test_list_of_nothing_is_said_and_what_is_old_is_called_old(demo: Cluster) ->
 def test_list_before_anything_was_collected_is_an_error_and_not_an_empty_list(demo: Cluster) -> None:
     CollectorRun.objects.filter(cluster=demo, kind=CollectorKind.REASSIGNMENTS).update(succeeded_at=None)
     for command in (["list"], ["describe", "a-0"]):
-        told = message_text(ReassignmentErrorCode.NOT_COLLECTED, cluster="demo")
+        told = message_text(CollectionErrorCode.NOT_COLLECTED, cluster="demo")
         assert run(*command) == (2, f"{told} (not-collected)")
 
 
@@ -434,6 +436,9 @@ def test_what_fails_as_json_has_code_parameters_and_both_parts_of_the_text(db: N
     code, said = run(*command, "--json")
     assert code == 2
     assert json.loads(said) == message_json(coded(ClusterErrorCode.CLUSTER_UNKNOWN, slug="demo", known="none yet"))
+
+
+UNTHROTTLED = {"known": True, "bytes_per_second": None}
 
 
 def test_list_as_json_has_every_field_and_null_for_what_nobody_could_read(demo: Cluster) -> None:
@@ -456,18 +461,16 @@ def test_list_as_json_has_every_field_and_null_for_what_nobody_could_read(demo: 
         },
         "ended_at": None,
         "leader": None,
-        "leader_throttle": "unknown",
-        "targets": [
-            {"broker": 6, "adding": True, "throttle": "not throttled"},
-            {"broker": 2, "adding": False, "throttle": "not throttled"},
-            {"broker": 1, "adding": False, "throttle": "not throttled"},
-        ],
+        "leader_log_end": row.leader_log_end,
+        "leader_throttle": {"known": False, "bytes_per_second": None},
+        "targets": [{"broker": broker, "adding": broker == 6, "throttle": UNTHROTTLED} for broker in (6, 2, 1)],
         "adding": [6],
         "removing": [3],
         "percent": None,
         "replicas": [
             {
                 "broker": 6,
+                "log_end": row.replicas_progress[0]["log_end"],
                 "percent": None,
                 "lag_records": None,
                 "in_sync": False,
@@ -505,9 +508,51 @@ def test_describe_has_the_fields_of_kip_240(demo: Cluster, by: str) -> None:
     for figure in ("6: 43.2 %", "2026-11-21 02:03:03 UTC", "567,810 records"):
         assert figure in told["progress"]
     assert told["last seen"] == "2026-11-21 02:03:03 UTC"
-    described = json.loads(run("describe", row.public_id, "--json")[1])["reassignment"]
+    described = describe_as_json(row.public_id)
+    assert described is not None
     assert described["started"]["continuity_observed"] is False
     assert described["replicas"][0]["in_sync"] is False
+    assert [target["throttle"]["bytes_per_second"] for target in described["targets"]] == [20_000_000, None, None]
+
+
+def describe_as_json(which: str) -> dict[str, Any] | None:
+    """Return the only reassignment that is described, None where there is none."""
+    [found] = json.loads(run("describe", which, "--json")[1])["reassignments"]
+    described: dict[str, Any] | None = found["reassignment"]
+    return described
+
+
+def test_list_of_partitions__has_only_those_and_refuses_one_that_is_missing(demo: Cluster) -> None:
+    TopicFactory.create(cluster=demo, name="payments.ledger")
+    for topic in ("cart.events", "payments.ledger"):
+        ReassignmentFactory.create(cluster=demo, topic=topic, topic_id=topic, partition=0)
+    code, said = run("list", "-p", "payments.ledger-0")
+    assert code == 0
+    assert [line.split(":")[0] for line in said.splitlines() if ": replicas: " in line] == ["payments.ledger-0"]
+    missing = ReassignmentErrorCode.PARTITION_NOT_THERE
+    assert run("list", "-p", "payments.ledger-5") == (
+        2,
+        f"{message_text(missing, row='payments.ledger-5', at=AS_OF)} ({missing})",
+    )
+
+
+def test_describe_of_several__tells_of_each_and_of_the_one_that_is_unknown(demo: Cluster) -> None:
+    rows = [ReassignmentFactory.create(cluster=demo, partition=number) for number in (1, 2)]
+    code, said = run("describe", rows[0].public_id, "r-cafe", "cart.events-2")
+    unknown = CollectionErrorCode.NO_SUCH_REASSIGNMENT
+    assert code == 2
+    assert [row.public_id in said for row in rows] == [True, True]
+    assert said.endswith(f"{message_text(unknown, cluster='demo', asked='r-cafe')} ({unknown})\n")
+
+
+def test_describe_of_a_completed_one__has_no_progress_from_before_its_end(demo: Cluster) -> None:
+    row = ended(demo, MoveOutcome.COMPLETED, NOW, partition=7, epoch=NEVER_LISTED)
+    _, said = run("describe", row.public_id)
+    assert "in sync:   yes" in said
+    assert "\nprogress:" not in said
+    described = describe_as_json(row.public_id)
+    assert described is not None
+    assert described["last_seen_at"] is None
 
 
 def test_describe_of_an_id_that_is_over_is_not_running_and_never_shows_a_later_one(demo: Cluster) -> None:
@@ -517,14 +562,16 @@ def test_describe_of_an_id_that_is_over_is_not_running_and_never_shows_a_later_o
     assert f"{row.public_id} is not in progress: cancelled." in said
     assert "adding:    6" in said
     assert "throttle" not in said
-    assert json.loads(run("describe", row.public_id, "--json")[1])["reassignment"]["running"] is False
+    described = describe_as_json(row.public_id)
+    assert described is not None
+    assert described["running"] is False
 
 
 def test_describe_of_a_partition_that_does_not_move_says_so_with_its_last_outcome(demo: Cluster) -> None:
     TopicFactory.create(cluster=demo, name="payments.ledger")
     _, said = run("describe", "payments.ledger-0")
     assert len(said.splitlines()) == 2
-    assert json.loads(run("describe", "payments.ledger-0", "--json")[1])["reassignment"] is None
+    assert describe_as_json("payments.ledger-0") is None
     row = ended(demo, MoveOutcome.COMPLETED, NOW - timedelta(hours=1), topic="payments.ledger", partition=0)
     _, said = run("describe", "payments.ledger-0")
     assert row.public_id in said

@@ -27,9 +27,10 @@ from kafkadash.monitoring.cluster_bar import cluster_bar, read_hint
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.freshness import CollectionFreshness, FactFreshness, load_standing, not_read
 from kafkadash.monitoring.models import CollectorKind, CollectorRun, MoveOutcome, ReassignmentSnapshot, StartedFrom
+from kafkadash.monitoring.ownership import NEVER_LISTED
 from kafkadash.monitoring.reassignments.progress import seconds_left
 from kafkadash.monitoring.templatetags.figures import percent
-from kafkadash.monitoring.throttles import ClusterThrottles
+from kafkadash.monitoring.throttles import UNKNOWN_LIMIT, ClusterThrottles, ThrottleLimit
 
 FAR = timedelta(hours=24)
 """A time of completion farther away than this is given with its day."""
@@ -49,7 +50,7 @@ class TargetThrottle:
 
     broker: int
     adding: bool
-    words: str
+    limit: ThrottleLimit
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,9 @@ class ReassignmentRow:
 
     @property
     def replicas(self) -> Sequence[Mapping[str, Any]]:
+        """Adding replicas as last sampled; none of a completed one, whose replicas have all caught up since."""
+        if self.snapshot.outcome == MoveOutcome.COMPLETED:
+            return []
         return [
             {**replica, "taken_at": datetime.fromisoformat(replica["taken_at"]) if replica["taken_at"] else None}
             for replica in self.snapshot.replicas_progress
@@ -141,11 +145,11 @@ class ReassignmentRow:
         return [broker for broker in self.snapshot.adding if broker in self.snapshot.removing]
 
     @property
-    def leader_throttle(self) -> str:
+    def leader_throttle(self) -> ThrottleLimit:
         """How its leader's sending is throttled (KIP-240's leader throttle)."""
         if self.throttles is None:
-            return "unknown"
-        return self.throttles.leader_words(self.snapshot.topic, self.snapshot.partition, self.snapshot.leader)
+            return UNKNOWN_LIMIT
+        return self.throttles.leader_limit(self.snapshot.topic, self.snapshot.partition, self.snapshot.leader)
 
     @property
     def target_throttles(self) -> Sequence[TargetThrottle]:
@@ -158,12 +162,12 @@ class ReassignmentRow:
     @property
     def adding_throttles(self) -> Sequence[TargetThrottle]:
         """Throttle of every broker that copies data."""
-        return [TargetThrottle(broker, adding=True, words=self._throttle_of(broker)) for broker in self.snapshot.adding]
+        return [TargetThrottle(broker, adding=True, limit=self._throttle_of(broker)) for broker in self.snapshot.adding]
 
-    def _throttle_of(self, broker: int) -> str:
+    def _throttle_of(self, broker: int) -> ThrottleLimit:
         if self.throttles is None:
-            return "unknown"
-        return self.throttles.target_words(self.snapshot.topic, self.snapshot.partition, broker)
+            return UNKNOWN_LIMIT
+        return self.throttles.target_limit(self.snapshot.topic, self.snapshot.partition, broker)
 
     @property
     def state_hint(self) -> str:
@@ -225,6 +229,11 @@ class ReassignmentRow:
     def started_source(self) -> str:
         """Source of the started interval, as words that follow the times."""
         return StartedFrom(self.snapshot.started_from).label
+
+    @property
+    def listed(self) -> bool:
+        """Whether a refresh has found it in Kafka's listing: a quick one of ours may have ended before."""
+        return self.snapshot.epoch != NEVER_LISTED
 
     @property
     def ours(self) -> bool:

@@ -1,40 +1,47 @@
 """``manage.py reassignments verify|list|describe``: reassignments (KIP-240) on the command line, as lines or JSON.
 
+``list`` may be narrowed to partitions, and ``describe`` takes several ids or partitions.
+
 ``verify`` asks Kafka itself; ``list`` and ``describe`` show what was collected, with its age.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand
-from django.utils import timezone
-from django.utils.html import strip_tags
 
-from kafkadash.accounts.errors import CodedCommandError, command_error
-from kafkadash.clusters.errors import ClusterErrorCode
+from kafkadash.accounts.errors import command_error, with_code
 from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.secrets import SecretError
 from kafkadash.clusters.services import IdentityChanged, check_identity
 from kafkadash.core.errors import UserError
-from kafkadash.core.formatting import format_duration
 from kafkadash.core.messages import message_json
 from kafkadash.kafka.api import KafkaFailure
 from kafkadash.kafka.connect import own_admin
 from kafkadash.monitoring.errors import CollectionErrorCode
-from kafkadash.monitoring.freshness import FactFreshness, freshness_of
 from kafkadash.monitoring.models import CollectorKind, CollectorRun, MoveOutcome, ReassignmentSnapshot, TopicState
 from kafkadash.monitoring.reassignments.pages import ReassignmentRow, reassignment_rows, running_rows
+from kafkadash.monitoring.stored_commands import (
+    BAD,
+    StoredFactsCommand,
+    add_cluster_option,
+    add_output_options,
+    find_cluster,
+    find_freshness,
+    format_iso,
+    format_time,
+    join_brokers,
+)
 from kafkadash.monitoring.templatetags.figures import percent_figure
+from kafkadash.monitoring.throttles import ThrottleLimit
 from kafkadash.planning.errors import ReassignmentErrorCode
 from kafkadash.planning.kafka_json import JsonRow, read_reassignment
 from kafkadash.planning.proposal import LARGEST_BYTES
@@ -102,13 +109,13 @@ def list_fields(row: ReassignmentRow) -> Iterator[tuple[str, str]]:
     yield "state", row.state if row.running else f"ended: {row.state}"
     yield "started", describe_start(row)
     if seen.ended_at:
-        yield "ended", f"{_format_time(seen.ended_at)}, {row.took}"
+        yield "ended", f"{format_time(seen.ended_at)}, {row.took}"
     if row.running:
-        yield "leader", f"{_format_number(seen.leader)}, throttle: {_strip_markup(row.leader_throttle)}"
+        yield "leader", f"{_format_number(seen.leader)}, throttle: {row.leader_throttle}"
         for place, target in enumerate(row.target_throttles):
             role = " (preferred leader)" if place == 0 else ""
             holds = "" if target.adding else ", replica exists"
-            yield "target", f"{target.broker}{role}, throttle: {_strip_markup(target.words)}{holds}"
+            yield "target", f"{target.broker}{role}, throttle: {target.limit}{holds}"
     else:
         yield "target", _format_brokers(seen.target)
     yield "adding", _format_brokers(seen.adding)
@@ -116,11 +123,14 @@ def list_fields(row: ReassignmentRow) -> Iterator[tuple[str, str]]:
     for replica in row.replicas:
         yield "progress", _describe_progress(replica)
     yield "in sync", row.in_sync_words
-    yield "last seen", _format_time(seen.last_seen_at)
+    yield "last seen", format_time(seen.last_seen_at) if row.listed else "not listed at any refresh"
 
 
 def as_json(row: ReassignmentRow) -> dict[str, Any]:
-    """The same; what nobody could read is null. ``leader_throttle`` and the throttles of targets are words."""
+    """The same; what nobody could read is null.
+
+    A throttle has ``known``, and ``bytes_per_second``, which is null also where the replica is not throttled.
+    """
     seen = row.snapshot
     return {
         "id": row.id,
@@ -129,19 +139,20 @@ def as_json(row: ReassignmentRow) -> dict[str, Any]:
         "state": row.state,
         "running": row.running,
         "started": {
-            "not_before": _iso(seen.started_after),
-            "not_after": _iso(seen.started_before),
+            "not_before": format_iso(seen.started_after),
+            "not_after": format_iso(seen.started_before),
             "from": seen.started_from,
             "continuity_observed": not seen.continuity_gap,
         },
-        "ended_at": _iso(seen.ended_at),
+        "ended_at": format_iso(seen.ended_at),
         "leader": seen.leader,
-        "leader_throttle": _strip_markup(row.leader_throttle) if row.running else None,
+        "leader_log_end": seen.leader_log_end,
+        "leader_throttle": _limit_json(row.leader_throttle) if row.running else None,
         "targets": [
             {
                 "broker": target.broker,
                 "adding": target.adding,
-                "throttle": _strip_markup(target.words) if row.running else None,
+                "throttle": _limit_json(target.limit) if row.running else None,
             }
             for target in row.target_throttles
         ],
@@ -151,24 +162,29 @@ def as_json(row: ReassignmentRow) -> dict[str, Any]:
         "replicas": [
             {
                 "broker": replica["broker"],
+                "log_end": replica["log_end"],
                 "percent": replica["percent"],
                 "lag_records": replica["lag_records"],
                 "in_sync": replica["in_isr"],
-                "taken_at": _iso(replica["taken_at"]),
+                "taken_at": format_iso(replica["taken_at"]),
                 "error": replica["error"],
             }
             for replica in row.replicas
         ],
-        "last_seen_at": _iso(seen.last_seen_at),
+        "last_seen_at": format_iso(seen.last_seen_at) if row.listed else None,
     }
+
+
+def _limit_json(limit: ThrottleLimit) -> dict[str, Any]:
+    return {"known": not limit.unknown, "bytes_per_second": limit.bytes_per_second}
 
 
 def describe_start(row: ReassignmentRow) -> str:
     """The interval with where it comes from."""
     seen = row.snapshot
-    when = f"not later than {_format_time(seen.started_before)}"
+    when = f"not later than {format_time(seen.started_before)}"
     if seen.started_after is not None:
-        when = f"between {_format_time(seen.started_after)} and {_format_time(seen.started_before)}"
+        when = f"between {format_time(seen.started_after)} and {format_time(seen.started_before)}"
     gap = "; continuity not observed" if seen.continuity_gap else ""
     return f"{when}, {row.started_source}{gap}"
 
@@ -176,9 +192,9 @@ def describe_start(row: ReassignmentRow) -> str:
 def in_kafkas_words(row: ReassignmentRow) -> str:
     """Format the row like ``kafka-reassign-partitions --list`` (ReassignPartitionsCommand.curReassignmentsToString)."""
     seen = row.snapshot
-    adding = f" adding: {_join_brokers(seen.adding)}." if seen.adding else ""
-    removing = f" removing: {_join_brokers(seen.removing)}." if seen.removing else ""
-    return f"{row.name}: replicas: {_join_brokers(seen.replicas)}.{adding}{removing}"
+    adding = f" adding: {join_brokers(seen.adding)}." if seen.adding else ""
+    removing = f" removing: {join_brokers(seen.removing)}." if seen.removing else ""
+    return f"{row.name}: replicas: {join_brokers(seen.replicas)}.{adding}{removing}"
 
 
 def _check_exists(cluster: Cluster, topic: str, partition: int) -> None:
@@ -190,7 +206,7 @@ def _check_exists(cluster: Cluster, topic: str, partition: int) -> None:
     if run is None or run.succeeded_at is None:
         raise NotDescribed(ReassignmentErrorCode.EXISTENCE_NOT_KNOWN, row=f"{topic}-{partition}")
     raise NotDescribed(
-        ReassignmentErrorCode.PARTITION_NOT_THERE, row=f"{topic}-{partition}", at=_format_time(run.succeeded_at)
+        ReassignmentErrorCode.PARTITION_NOT_THERE, row=f"{topic}-{partition}", at=format_time(run.succeeded_at)
     )
 
 
@@ -204,39 +220,22 @@ def _describe_progress(replica: Mapping[str, Any]) -> str:
     in_sync = {True: "in sync", False: "not in sync", None: "in-sync state unknown"}[replica["in_isr"]]
     behind = "lag unknown" if lag is None else f"lag {lag:,} records"
     return (
-        f"{broker}: {percent_figure(replica['percent'])} % at {_format_time(replica['taken_at'])}, {in_sync}, {behind}"
+        f"{broker}: {percent_figure(replica['percent'])} % at {format_time(replica['taken_at'])}, {in_sync}, {behind}"
     )
-
-
-def _format_time(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def _iso(moment: datetime | None) -> str | None:
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z") if moment else None
 
 
 def _format_number(value: int | None) -> str:
     return "none or unknown" if value is None else str(value)
 
 
-def _strip_markup(words: str) -> str:
-    return strip_tags(words)
-
-
 def _format_brokers(brokers: Sequence[int]) -> str:
     return ", ".join(map(str, brokers)) or "none"
 
 
-def _join_brokers(brokers: Sequence[int]) -> str:
-    return ",".join(map(str, brokers))
-
-
-BAD = 2  # exit: bad input, or the cluster does not answer
 MOST_PROBLEMS = 20
 
 
-class Command(BaseCommand):
+class Command(StoredFactsCommand):
     help = "Verifies a reassignment file, and lists or describes the reassignments of a cluster."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -248,29 +247,24 @@ class Command(BaseCommand):
         )
         verifier.add_argument("file", help='reassignment JSON; "-" for standard input')
         lister = commands.add_parser("list", help="Lists the reassignments in progress, from collected data.")
-        lister.add_argument("--json", action="store_true", help="print JSON")
-        describe = commands.add_parser("describe", help="Describes one reassignment, from collected data.")
-        describe.add_argument("which", metavar="ID|TOPIC-PARTITION", help="ID (r-…) or partition (orders-0)")
-        describe.add_argument("--json", action="store_true", help="print JSON")
-        for each in (verifier, lister, describe):
-            each.add_argument("--cluster", required=True, metavar="NAME", help="cluster name in the URL of its pages")
+        lister.add_argument(
+            "-p", "--partitions", nargs="+", metavar="TOPIC-PARTITION", help="list only those of these partitions"
+        )
+        describe = commands.add_parser(
+            "describe",
+            help="Describes reassignments, from collected data. Exit code 2: one of them is not known.",
+        )
+        describe.add_argument("which", nargs="+", metavar="ID|TOPIC-PARTITION", help="ID (r-…) or partition (orders-0)")
+        add_cluster_option(verifier)
+        add_output_options(lister, describe)
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            self._do(options)
-        except CodedCommandError as error:
-            if not options.get("json"):
-                raise
-            self.stdout.write(json.dumps(message_json(error.message), indent=2, ensure_ascii=False))
-            sys.exit(error.returncode)
-
-    def _do(self, options: Mapping[str, Any]) -> None:
-        cluster = _get_cluster(options["cluster"])
+    def answer(self, options: Mapping[str, Any]) -> None:
+        cluster = find_cluster(options["cluster"])
         match options["command"]:
             case "verify":
                 self._verify(cluster, options["file"])
             case "list":
-                self._list(cluster, as_data=options["json"])
+                self._list(cluster, options["partitions"], as_data=options["json"])
             case _:
                 self._describe(cluster, options["which"], as_data=options["json"])
 
@@ -301,46 +295,78 @@ class Command(BaseCommand):
             raise command_error(code, file=file, problems=len(parsed.problems), returncode=BAD)
         return parsed.rows
 
-    def _list(self, cluster: Cluster, *, as_data: bool) -> None:
-        freshness = _read_freshness(cluster)
-        age = _describe_age(cluster, freshness)
-        rows = reassignment_rows(cluster, running_rows(cluster), freshness.now)
+    def _list(self, cluster: Cluster, partitions: Sequence[str] | None, *, as_data: bool) -> None:
+        freshness = find_freshness(cluster, CollectorKind.REASSIGNMENTS)
+        running = running_rows(cluster)
+        if partitions is not None:
+            wanted = _read_partitions(cluster, partitions)
+            running = running.filter(topic__in={topic for topic, _ in wanted})
+            rows = [row for row in running if (row.topic, row.partition) in wanted]
+        else:
+            rows = list(running)
+        moves = reassignment_rows(cluster, rows, freshness.now)
         if as_data:
-            self._json(freshness, {"reassignments": [as_json(row) for row in rows]})
+            self.print_json(freshness, {"reassignments": [as_json(row) for row in moves]})
             return
-        self.stdout.write(age)
-        self.stdout.write("Current partition reassignments:" if rows else "No partition reassignments found.")
-        for row in sorted(rows, key=lambda row: (row.snapshot.topic, row.snapshot.partition)):
+        self.print_age(freshness)
+        self.stdout.write("Current partition reassignments:" if moves else "No partition reassignments found.")
+        for row in sorted(moves, key=lambda row: (row.snapshot.topic, row.snapshot.partition)):
             self.stdout.write(in_kafkas_words(row))
             percent = "unknown" if row.percent is None else f"{int(row.percent * 10) / 10:.1f} %"
             copied = f", {percent} copied" if row.snapshot.adding else ""
             self.stdout.write(f"  {row.id}, {row.state}{copied}, started {describe_start(row)}")
 
-    def _describe(self, cluster: Cluster, which: str, *, as_data: bool) -> None:
-        freshness = _read_freshness(cluster)
-        age = _describe_age(cluster, freshness)
-        try:
-            found = find(cluster, which, freshness.now)
-        except NotDescribed as error:
-            raise command_error(error.message, returncode=BAD) from error
+    def _describe(self, cluster: Cluster, which: Sequence[str], *, as_data: bool) -> None:
+        """Describe each; one that is not known does not hide the others (KIP-240), but is told and ends with 2."""
+        freshness = find_freshness(cluster, CollectorKind.REASSIGNMENTS)
+        found, unknown = [], []
+        for name in dict.fromkeys(which):
+            try:
+                found.append((name, find(cluster, name, freshness.now)))
+            except NotDescribed as error:
+                unknown.append(error)
+        if not found:
+            raise command_error(unknown[0].message, returncode=BAD) from unknown[0]
         if as_data:
-            described = as_json(found.row) if found.row else None
-            self._json(freshness, {"reassignment": described, "sentence": found.sentence})
-            return
-        self.stdout.write(age)
-        if found.sentence:
-            self.stdout.write(found.sentence)
-        for field, value in list_fields(found.row) if found.row else ():
+            told = [
+                {"asked": name, "reassignment": as_json(one.row) if one.row else None, "sentence": one.sentence}
+                for name, one in found
+            ]
+            self.print_json(
+                freshness, {"reassignments": told, "unknown": [message_json(missing.message) for missing in unknown]}
+            )
+        else:
+            self.print_age(freshness)
+            for place, (_, one) in enumerate(found):
+                self._print_described(one, apart=place > 0)
+        for missing in unknown:
+            self.stderr.write(with_code(missing.message))
+        if unknown:
+            sys.exit(BAD)
+
+    def _print_described(self, described: DescribedMoves, *, apart: bool) -> None:
+        if apart:
+            self.stdout.write("")
+        if described.sentence:
+            self.stdout.write(described.sentence)
+        for field, value in list_fields(described.row) if described.row else ():
             self.stdout.write(f"{field + ':':<11}{value}")
 
-    def _json(self, freshness: FactFreshness, content: dict[str, Any]) -> None:
-        assert freshness.taken_at is not None  # ``_describe_age`` came first
-        age = {
-            "taken_at": freshness.taken_at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
-            "age_s": freshness.age_s,
-            "stale": freshness.stale,
-        }
-        self.stdout.write(json.dumps({**age, **content}, indent=2, ensure_ascii=False))
+
+def _read_partitions(cluster: Cluster, names: Sequence[str]) -> set[tuple[str, int]]:
+    """Raises CodedCommandError for a partition that the cluster does not have, of which Kafka's listing is silent."""
+    found = set()
+    for name in names:
+        named = _NAME.fullmatch(name)
+        if named is None or int(named["partition"]) > 2**31 - 1:
+            code = CollectionErrorCode.NO_SUCH_REASSIGNMENT
+            raise command_error(code, cluster=cluster.name, asked=name, returncode=BAD)
+        try:
+            _check_exists(cluster, named["topic"], int(named["partition"]))
+        except NotDescribed as error:
+            raise command_error(error.message, returncode=BAD) from error
+        found.add((named["topic"], int(named["partition"])))
+    return found
 
 
 def _verify_rows(cluster: Cluster, rows: list[JsonRow]) -> list[PartitionVerdict]:
@@ -384,26 +410,3 @@ def _read_content(file: str) -> bytes:
             ReassignmentErrorCode.FILE_TOO_LONG, file=file, megabytes=LARGEST_BYTES // 10**6, returncode=BAD
         )
     return content
-
-
-def _read_freshness(cluster: Cluster) -> FactFreshness:
-    run = CollectorRun.objects.filter(cluster=cluster, kind=CollectorKind.REASSIGNMENTS).first()
-    return freshness_of(run, timezone.now())
-
-
-def _describe_age(cluster: Cluster, freshness: FactFreshness) -> str:
-    """Nothing collected is an error, not an empty list. Raises CommandError."""
-    if freshness.taken_at is None or freshness.age_s is None:
-        raise command_error(ReassignmentErrorCode.NOT_COLLECTED, cluster=cluster.name, returncode=BAD)
-    then = freshness.taken_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    old = " (stale)" if freshness.stale else ""
-    return f"As of {then}, {format_duration(freshness.age_s)} ago{old}."
-
-
-def _get_cluster(slug: str) -> Cluster:
-    """Raises CommandError."""
-    cluster = Cluster.objects.filter(slug=slug).first()
-    if cluster is None:
-        known = ", ".join(Cluster.objects.values_list("slug", flat=True)) or "none yet"
-        raise command_error(ClusterErrorCode.CLUSTER_UNKNOWN, slug=slug, known=known, returncode=BAD)
-    return cluster

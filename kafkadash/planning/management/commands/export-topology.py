@@ -14,10 +14,10 @@ from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.formatting import format_duration
 from kafkadash.core.messages import choose_plural
+from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.freshness import freshness_of
 from kafkadash.monitoring.models import CollectorKind, CollectorRun
 from kafkadash.planning.command_options import BAD, NotPlanned, require_places, write_all
-from kafkadash.planning.errors import ReassignmentErrorCode
 from kafkadash.planning.stored_topology import load_topology, model_of
 from kafkadash.planning.topology import write_topology
 from kafkadash.planning.window import model_words
@@ -53,7 +53,7 @@ class Command(BaseCommand):
         require_places([out])
         loaded = load_topology(cluster)
         if loaded.seen.metadata.taken_at is None:
-            raise NotPlanned(ReassignmentErrorCode.NOT_COLLECTED, cluster=cluster.name)
+            raise NotPlanned(CollectionErrorCode.NOT_COLLECTED, cluster=cluster.name)
         content = write_topology(loaded.topology)
         if out is None:
             self.stdout.write(content.decode(), ending="")
