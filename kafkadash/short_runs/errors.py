@@ -13,6 +13,7 @@ class ShortRunErrorCode(StrEnum):
     NOTHING_TO_DO = "nothing-to-do"
     TOO_MANY_ITEMS = "too-many-items"
     NOT_CONFIRMED = "short-run-not-confirmed"
+    NO_PROPOSER = "short-run-no-proposer"
     NO_SHORT_CHANGE = "no-short-change"
     RUN_STILL_HERE = "short-run-still-here"
     ITEMS_IN_FLIGHT = "short-items-in-flight"

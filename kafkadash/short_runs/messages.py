@@ -22,6 +22,9 @@ SHORT_RUN_ERROR_MESSAGES: Mapping[ShortRunErrorCode, MessageTemplate] = {
     ShortRunErrorCode.NOT_CONFIRMED: MessageTemplate(
         "The confirmation is not “{expected}”.", "Type exactly that: this change has no rollback."
     ),
+    ShortRunErrorCode.NO_PROPOSER: MessageTemplate(
+        "There is no open account {name}.", "Name the user who proposes the change; manage.py user list shows all."
+    ),
     ShortRunErrorCode.NO_SHORT_CHANGE: MessageTemplate(
         "#{number} is a change of another kind.", "Open it under Changes."
     ),

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
@@ -19,7 +18,6 @@ from kafkadash.changes.access import needs_on_change, request_for
 from kafkadash.changes.errors import ChangeErrorCode, ChangeRefused
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.review import checks_of
-from kafkadash.changes.services import create_draft
 from kafkadash.changes.state_machine import ChangeState
 from kafkadash.changes.views import review_page
 from kafkadash.clusters.access import CANCEL, PROPOSE, START
@@ -31,7 +29,7 @@ from kafkadash.monitoring.models import CollectorKind
 from kafkadash.short_runs.change_kind import preview_items, review_items
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.kinds import Items, ShortKind, is_short, items_of, short_kind
-from kafkadash.short_runs.plans import plan_draft, plan_items
+from kafkadash.short_runs.plans import create_planned_draft, plan_draft, plan_items
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,18 +95,13 @@ def _show_proposal(
     return render(request, "short_runs/propose.html", context, status=status)
 
 
-@transaction.atomic
 def create_item_draft(
     request: HttpRequest, cluster: Cluster, proposal: ItemProposal, title: str, why: str
 ) -> ChangeRequest:
     """Create and plan a draft, or nothing of it. Raises ChangeRefused, also where there is nothing to do."""
     user = request.user
     assert isinstance(user, User), "a view of PROPOSE lets nobody else in"
-    draft = create_draft(cluster, proposal.kind, user, title=title, input=proposal.wanted, options={}, request=request)
-    draft = plan_draft(draft)
-    if not draft.artifact_id:
-        raise ChangeRefused(ShortRunErrorCode.NOTHING_TO_DO)
-    return services.edit_draft(draft, user, draft.version, why=why, request=request)
+    return create_planned_draft(cluster, user, proposal.kind, proposal.wanted, title, why, request)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -9,8 +9,10 @@ from typing import Any
 
 import structlog
 from django.db import transaction
+from django.http import HttpRequest
 
 from kafkadash.accounts.models import User
+from kafkadash.changes import services
 from kafkadash.changes.checks import ChangeCheck, CheckOutcome, CheckResult, CheckSubject
 from kafkadash.changes.errors import ChangeErrorCode, ChangeRefused
 from kafkadash.changes.models import ChangeRequest
@@ -52,6 +54,24 @@ def plan_draft(draft: ChangeRequest) -> ChangeRequest:
         raise ChangeRefused(ShortRunErrorCode.TOO_MANY_ITEMS, items=len(planned.items), most=MOST_ITEMS)
     artifact = encode_items(kind.name, planned.items)
     return store_plan(draft.pk, draft.version, artifact, len(planned.items), freshness.taken_at)
+
+
+@transaction.atomic
+def create_planned_draft(
+    cluster: Cluster,
+    user: User,
+    kind: str,
+    wanted: Mapping[str, Any],
+    title: str,
+    why: str,
+    request: HttpRequest | None = None,
+) -> ChangeRequest:
+    """Create and plan a draft, or nothing of it. Raises ChangeRefused, also where there is nothing to do."""
+    draft = services.create_draft(cluster, kind, user, title=title, input=wanted, options={}, request=request)
+    draft = plan_draft(draft)
+    if not draft.artifact_id:
+        raise ChangeRefused(ShortRunErrorCode.NOTHING_TO_DO)
+    return services.edit_draft(draft, user, draft.version, why=why, request=request)
 
 
 def plan_copy(_: ChangeRequest, copy: ChangeRequest) -> None:

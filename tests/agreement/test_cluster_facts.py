@@ -13,6 +13,7 @@ The figures in the pages' HTML, against Kafka's own tools and raw reads of the r
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import zlib
@@ -20,6 +21,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka import Producer
+from django.core.management import call_command
 from django.test import Client
 
 from kafkadash.accounts.models import User
@@ -60,6 +62,19 @@ def stored_brokers(cluster: Cluster) -> dict[int, tuple[str, int, str | None, bo
     return {b.broker_id: (b.host, b.port, b.rack, b.fenced) for b in BrokerState.objects.filter(cluster=cluster)}
 
 
+def run_command(*words: str, cluster: Cluster) -> list[str]:
+    """Return the lines that a command of kafkadash prints after the age of its data."""
+    out = io.StringIO()
+    call_command(*words, "--cluster", cluster.slug, stdout=out)
+    return out.getvalue().splitlines()[1:]
+
+
+def sort_configs(line: str) -> tuple[str, list[str]]:
+    """Return the line before its configs, and these in order: Kafka's tool prints them in the broker's."""
+    topic, _, configs = line.partition("Configs: ")
+    return topic, sorted(configs.split(","))
+
+
 def test_topics__leaders_replicas_and_isr__equal_describe(
     cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, tools: Tools
 ) -> None:
@@ -73,6 +88,14 @@ def test_topics__leaders_replicas_and_isr__equal_describe(
 
     # Any broker may answer, and one that is late does not know a new topic yet.
     wait_until(lambda: seen() == printed, "the stored topics to be those that the tool describes")
+
+    refresh(CollectorKind.CONFIGS)
+    name = min(own)
+    told = [line for line in tools.run("topics", "--describe", "--topic", name).splitlines() if line.strip()]
+    # 4.0 and newer end rows of partitions with the eligible leader replicas (KIP-966).
+    own_lines = run_command("topics", "describe", name, cluster=cluster)
+    assert own_lines[1:] == [line.split("\tElr:")[0] for line in told[1:]]
+    assert sort_configs(own_lines[0]) == sort_configs(told[0])
 
     figures = ClusterState.objects.get(cluster=cluster)
     rows = [partition for topic in printed.values() for partition in topic.partitions.values()]
@@ -299,6 +322,12 @@ def test_quorum__leader_epoch_members_and_log_ends__equal_describe(
     assert len(ends) == len(before)
     for (node, role), least in before.items():
         assert least <= ends[node, role != "Observer"] <= after[node, role], f"node {node}"
+
+    printed = [line.split() for line in run_command("quorum", "--replication", cluster=cluster)]
+    theirs = [line.split() for line in tools.run("quorum", "describe", "--replication").splitlines() if line.strip()]
+    assert printed[0] == theirs[0]
+    # Log ends and times go on between the two; nodes, directories and roles do not.
+    assert sorted((row[0], row[1], row[-1]) for row in printed) == sorted((row[0], row[1], row[-1]) for row in theirs)
 
 
 def members(stored: QuorumSnapshot, *, voters: bool) -> frozenset[tuple[int, str]]:

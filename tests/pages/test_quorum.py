@@ -6,6 +6,7 @@ Without a majority of the controllers brokers repeat what they last heard: no pa
 from __future__ import annotations
 
 import html
+import io
 import json
 import re
 from collections.abc import Callable
@@ -13,6 +14,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import time_machine
+from django.core.management import call_command
 
 from kafkadash.clusters.models import Cluster, ClusterMode
 from kafkadash.core.failures import FailureKind
@@ -152,7 +155,7 @@ class TestTheNodes:
         all_in_sync(demo, NOW - timedelta(hours=2))
         cells = get_page(ADDRESS).cells("node-demo-103-dir103AAAAAAAAAAAAAAAA")
         assert cells[:7] == ["103", "follower", "In sync", "controller only", "8,412,905", "2", "340"]
-        assert cells[7:] == ["0.3 s", "0.3 s", "00:03:04", "dir103AA…"]
+        assert cells[7:] == ["0.3 s 01:46:39.660", "0.3 s 01:46:39.660", "00:03:04", "dir103AA…"]
 
     def test_times_the_leader_does_not_tell_are_unknown_and_not_zero(self, demo: Cluster, get_page: GetPage) -> None:
         QuorumSnapshot.objects.all().delete()
@@ -333,3 +336,29 @@ def test_no_page_is_green(quorumless: Cluster, get_page: Callable[[str], Page], 
     listed_at = "02:03:01" if path == "reassignments/" else "02:02:39"  # controllers answered this later than that
     assert listed_at in figures_of(shown.first("main").text)
     assert 'data-state="ok"' not in main
+
+
+def run_quorum(*options: str) -> list[str]:
+    out = io.StringIO()
+    call_command("quorum", "--cluster", "demo", *options, stdout=out)
+    return out.getvalue().splitlines()
+
+
+def test_command__has_the_columns_of_kafkas_tool_and_minus_one_for_unknown(db: None) -> None:
+    cluster = watched("demo")
+    QuorumSnapshot.objects.filter(cluster=cluster).update(high_watermark=None)
+    snapshot = QuorumSnapshot.objects.filter(cluster=cluster).latest("taken_at")
+    with time_machine.travel(NOW, tick=False):
+        status, rows = run_quorum("--status"), run_quorum("--replication")
+        told = json.loads("\n".join(run_quorum("--json")))
+    assert f"LeaderId:               {snapshot.leader_id}" in status
+    assert "HighWatermark:          -1" in status
+    assert rows[1].split() == [
+        *("NodeId", "DirectoryId", "LogEndOffset", "Lag", "LastFetchTimestamp", "LastCaughtUpTimestamp", "Status")
+    ]
+    leader, *others = (row.split() for row in rows[2:])
+    assert (leader[0], leader[-1]) == (str(snapshot.leader_id), "Leader")
+    assert {other[-1] for other in others} == {"Follower", "Observer"}
+    stored = {str(replica["id"]): replica["last_caught_up_ms"] for replica in snapshot.replicas}
+    assert {row[0]: int(row[5]) for row in (leader, *others)} == stored
+    assert (told["high_watermark"], told["leader_epoch"]) == (None, snapshot.leader_epoch)

@@ -86,6 +86,18 @@ def milliseconds(value: int | None) -> str | SafeString:
 
 
 @register.filter
+def kafka_time(stamp: int | None) -> str | SafeString:
+    """A timestamp of Kafka, in milliseconds, to the millisecond: 12:03:11.123 (UTC); '' where there is none."""
+    if stamp is None:
+        return ""
+    try:
+        then = datetime.fromtimestamp(stamp / 1000, UTC)
+    except (OverflowError, OSError, ValueError):
+        return str(stamp)
+    return format_html('<time datetime="{}">{}</time>', iso(then), f"{then:%H:%M:%S}.{stamp % 1000:03d}")
+
+
+@register.filter
 def moment(then: datetime | None, now: datetime) -> str | SafeString:
     """A time as ``<time>``: 23:02:10 (UTC), with the day in front when that is not within the last hours."""
     if then is None:
