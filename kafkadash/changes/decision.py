@@ -12,7 +12,7 @@ from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.models import ChangeRequest, Policy, Review
 from kafkadash.changes.policy import rules_of
 from kafkadash.changes.risk import level_of
-from kafkadash.changes.state_machine import RAN, ChangeState
+from kafkadash.changes.state_machine import RAN, ChangeState, PolicyRules
 from kafkadash.clusters.access import (
     APPROVE,
     CANCEL,
@@ -112,7 +112,7 @@ def decision_of(
         may_break_glass=starts
         and MANAGE in may
         and state is ChangeState.PROPOSED
-        and _policy_or_default(change).break_glass,
+        and _rules(change).break_glass,
         break_glass_off=read_only_text(change.cluster) if change.cluster.read_only else "",
         may_pause=START in may and state is ChangeState.EXECUTING,
         may_resume=START in may and state is ChangeState.PAUSED and not change.cluster.read_only,
@@ -126,7 +126,7 @@ def approvals_needed(change: ChangeRequest) -> int:
     requested = change.approvals_needed or 0
     if change.state != ChangeState.PROPOSED:
         return requested
-    return max(requested, rules_of(_policy_or_default(change)).needed(level_of(change.risk)))
+    return max(requested, _rules(change).needed(level_of(change.risk)))
 
 
 def too_few_approvers(change: ChangeRequest) -> str:
@@ -134,7 +134,7 @@ def too_few_approvers(change: ChangeRequest) -> str:
     if change.state != ChangeState.PROPOSED:
         return ""
     able = users_allowed(APPROVE, change.cluster, not_given_by=change.contributor_ids)
-    if not _policy_or_default(change).self_approval:
+    if not _rules(change).self_approval:
         able = able.exclude(pk__in=change.contributor_ids)
     needed, names = approvals_needed(change), sorted(user.get_username() for user in able)
     if len(names) >= needed:
@@ -143,12 +143,13 @@ def too_few_approvers(change: ChangeRequest) -> str:
     return message_text(ChangeErrorCode.TOO_FEW_APPROVERS, needed=needed, who=who, cluster=change.cluster.name)
 
 
-def _policy_or_default(change: ChangeRequest) -> Policy:
-    """The cluster's, or the defaults. No query where the change was read with ``cluster__policy``."""
+def _rules(change: ChangeRequest) -> PolicyRules:
+    """The cluster's policy, or the defaults, for this kind. No query where the change was read with its policy."""
     try:
-        return change.cluster.policy
+        policy = change.cluster.policy
     except Policy.DoesNotExist:
-        return Policy(cluster=change.cluster)
+        policy = Policy(cluster=change.cluster)
+    return rules_of(policy, change.kind)
 
 
 def _why_not(user: User | AnonymousUser, change: ChangeRequest, may: frozenset[str]) -> str:
@@ -162,7 +163,7 @@ def _why_not(user: User | AnonymousUser, change: ChangeRequest, may: frozenset[s
         return message_text(ChangeErrorCode.DECIDED)
     if not {APPROVE, DECLINE} & may:
         return message_text(ChangeErrorCode.DECIDING_NEEDS_ROLE, roles=roles_text(APPROVE), cluster=change.cluster.name)
-    if user.pk in change.contributor_ids and not _policy_or_default(change).self_approval:
+    if user.pk in change.contributor_ids and not _rules(change).self_approval:
         return message_text(ChangeErrorCode.DECIDING_OWN)
     return ""
 

@@ -89,7 +89,8 @@ class ChangeKind:
     the verdict and the checks, with what ``review_context`` returns. ``facts``: short figures for the list and the
     summary bar, as (figure, unit or words) pairs. ``replan``: queue a new plan for a stale request;
     ``changes.plans.refresh_plan`` ends it.
-    ``starts``: whether an approved request of this kind can be run by this version. ``moved``: told of each new state
+    ``starts``: whether an approved request of this kind can be run by this version. ``approvals_needed``: the fewest
+    approvals, whatever the policy says; with more than one, authors never approve and there is no break-glass. ``moved``: told of each new state
     with the one before, in the transaction that stores it and with the request as it was; what it needs of the request
     beside its state is there. ``copied``:
     takes over what the kind keeps beside a request, from the original to its copy. ``related``: names for
@@ -114,6 +115,7 @@ class ChangeKind:
     facts: Callable[[ChangeRequest], Sequence[tuple[str, str]]]
     replan: Callable[[ChangeRequest, User], None]
     starts: bool = False
+    approvals_needed: int = 1
     moved: Callable[[ChangeRequest, ChangeState, ChangeState], None] | None = None
     copied: Callable[[ChangeRequest, ChangeRequest], None] | None = None
     related: tuple[str, ...] = ()
@@ -143,3 +145,8 @@ def kind_of(name: str) -> ChangeKind:
         return _kinds[name]
     except KeyError:
         raise UnknownChangeKind(ChangeErrorCode.CHANGE_KIND_UNKNOWN, name=name) from None
+
+
+def least_approvals(name: str) -> int:
+    """Return the fewest approvals of a kind; 1 for a kind that this version does not know, which cannot start."""
+    return _kinds[name].approvals_needed if name in _kinds else 1

@@ -39,7 +39,9 @@ def waiting_for(user: User | AnonymousUser) -> QuerySet[ChangeRequest]:
         return ChangeRequest.objects.none()
     decided = Review.objects.filter(request=OuterRef("pk"), user=user.pk, round=OuterRef("round"), void_at=None)
     own = Q(contributor_ids__contains=[user.pk])
-    may_approve_own = Exists(Policy.objects.filter(cluster=OuterRef("cluster"), self_approval=True))
+    may_approve_own = Q(least_approvals=1) & Exists(
+        Policy.objects.filter(cluster=OuterRef("cluster"), self_approval=True)
+    )
     to_approve = (
         Q(state=ChangeState.PROPOSED, cluster__in=clusters_allowing(user, APPROVE).order_by(), cluster__read_only=False)
         & (~own | may_approve_own)

@@ -253,6 +253,9 @@ WORKFLOW_MESSAGES: Mapping[WorkflowErrorCode, MessageTemplate] = {
         "The policy of this cluster does not allow a start without approvals.",
         "Ask approvers, or have an administrator change the policy.",
     ),
+    WorkflowErrorCode.GLASS_NEVER: MessageTemplate(
+        "A change of this kind never starts without its {approvals} approvals.", "Ask approvers."
+    ),
     WorkflowErrorCode.GLASS_REASON: MessageTemplate(
         "", "Enter why this change cannot wait for approvals; the audit log shows it."
     ),

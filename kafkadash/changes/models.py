@@ -96,6 +96,7 @@ class ChangeRequest(models.Model):
     risk = models.PositiveSmallIntegerField(null=True, blank=True, help_text="points, 0 to 100")
     risk_reasons = models.JSONField(default=list, blank=True, help_text="list of [points, message]")
     approvals_needed = models.PositiveSmallIntegerField(null=True, blank=True)
+    least_approvals = models.PositiveSmallIntegerField(default=1, db_default=1, help_text="fewest that the kind asks for")
     checks = models.JSONField(default=list, blank=True)
     checked_at = models.DateTimeField(null=True, blank=True)
     stale_reasons = models.JSONField(default=list, blank=True, help_text="messages, one per row or check that failed")
@@ -120,6 +121,14 @@ class ChangeRequest(models.Model):
         indexes = (
             models.Index(fields=["cluster", "state"], name="change_of_cluster"),
             models.Index(fields=["state", "expires_at"], name="change_expiry"),
+        )
+        constraints = (
+            models.CheckConstraint(
+                name="kinds_with_several_approvals",
+                condition=models.Q(least_approvals=1)
+                | models.Q(broke_glass_name="", self_approved_name="")
+                & (models.Q(approvals_needed=None) | models.Q(approvals_needed__gte=models.F("least_approvals"))),
+            ),
         )
 
     def __str__(self) -> str:

@@ -18,7 +18,7 @@ from kafkadash.changes.errors import ChangedMeanwhile, ChangeErrorCode, ChangeRe
 from kafkadash.changes.kinds import kind_of
 from kafkadash.changes.models import ChangeRequest, PlanArtifact
 from kafkadash.changes.plan import hash_artifact
-from kafkadash.changes.policy import policy_of, rules_of
+from kafkadash.changes.policy import rules_for
 from kafkadash.changes.recheck import recheck_later
 from kafkadash.changes.request_validation import lock_change, reload_change, require_permission
 from kafkadash.changes.risk import compute_floor
@@ -100,7 +100,7 @@ def refresh_plan(
                 digest=planned.digest,
                 level=judged.level,
             ),
-            rules_of(policy_of(row.cluster)),
+            rules_for(row),
             datetime.now(UTC),
             actor=user,
             fields={

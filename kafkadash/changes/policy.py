@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -20,7 +21,8 @@ from kafkadash.accounts.errors import form_error
 from kafkadash.accounts.models import User
 from kafkadash.accounts.services import LONGEST_REASON, record
 from kafkadash.changes.errors import ChangedMeanwhile, ChangeErrorCode, ChangeRefused
-from kafkadash.changes.models import Policy, PolicyLoosening
+from kafkadash.changes.kinds import least_approvals
+from kafkadash.changes.models import ChangeRequest, Policy, PolicyLoosening
 from kafkadash.changes.risk import HIGH_FROM, MEDIUM_FROM
 from kafkadash.changes.state_machine import PolicyRules
 from kafkadash.clusters.access import LOOSEN, MANAGE, cluster_for, is_allowed, needs, roles_text, users_allowed
@@ -47,9 +49,16 @@ def policy_of(cluster: Cluster) -> Policy:
     return Policy.objects.filter(cluster=cluster).first() or Policy(cluster=cluster)
 
 
-def rules_of(policy: Policy) -> PolicyRules:
-    """Return the policy as ``changes.state_machine`` takes it."""
-    return PolicyRules(**{name: getattr(policy, name) for name in FIELDS})
+def rules_of(policy: Policy, kind: str = "") -> PolicyRules:
+    """Return the policy as ``changes.state_machine`` takes it, and as strict as the kind of change wants it."""
+    rules = PolicyRules(**{name: getattr(policy, name) for name in FIELDS})
+    least = least_approvals(kind)
+    return rules if least == 1 else replace(rules, least=least, self_approval=False, break_glass=False)
+
+
+def rules_for(change: ChangeRequest) -> PolicyRules:
+    """Return the rules of a request, by its cluster's policy and its kind. One query."""
+    return rules_of(policy_of(change.cluster), change.kind)
 
 
 def change_policy(

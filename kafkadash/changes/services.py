@@ -23,7 +23,7 @@ from kafkadash.changes.checks import ChangeCheck, CheckResult, CheckSubject
 from kafkadash.changes.errors import ChangedMeanwhile, ChangeErrorCode, ChangeRefused
 from kafkadash.changes.kinds import kind_of
 from kafkadash.changes.models import ChangeRequest, Comment, PlanArtifact, Review, ReviewVerdict, VoidCode
-from kafkadash.changes.policy import policy_of, rules_of
+from kafkadash.changes.policy import rules_for
 from kafkadash.changes.recheck import collect_reasons, stored_checks
 from kafkadash.changes.request_validation import (
     is_planning,
@@ -147,7 +147,7 @@ def submit(
         move(
             held,
             TransitionRequest(ChangeTrigger.SUBMIT, user.pk, frozenset({ActorKind.OPERATOR}), reason=reason),
-            rules_of(policy_of(held.cluster)),
+            rules_for(held),
             now,
             actor=user,
             fields={**found.columns, "why": reason, "submitted_at": now},
@@ -179,7 +179,7 @@ def approve(
             raise ChangeRefused(ChangeErrorCode.ROLE_FROM_AUTHOR, name=f"#{row.pk}")
         now = datetime.now(UTC)
         refuse_old_facts(row.cluster, now)
-        rules = rules_of(policy_of(row.cluster))
+        rules = rules_for(row)
         transition = TransitionRequest(
             ChangeTrigger.APPROVE, user.pk, frozenset({ActorKind.APPROVER}), digest, seen_round, text
         )
@@ -219,7 +219,7 @@ def decline(
         transition = TransitionRequest(
             ChangeTrigger.DECLINE, user.pk, frozenset({ActorKind.APPROVER}), digest, seen_round, text
         )
-        rules = rules_of(policy_of(row.cluster))
+        rules = rules_for(row)
         move(
             row,
             transition,
@@ -289,7 +289,7 @@ def break_glass(
     with transaction.atomic():
         row = lock_change(change)
         require_permission(user, MANAGE, row.cluster)
-        rules = rules_of(policy_of(row.cluster))
+        rules = rules_for(row)
         before = to_domain(row)
         move(
             row,
@@ -321,7 +321,7 @@ def _to_draft(
         move(
             row,
             TransitionRequest(trigger, user.pk, frozenset({ActorKind.OPERATOR}), reason=text),
-            rules_of(policy_of(row.cluster)),
+            rules_for(row),
             datetime.now(UTC),
             actor=user,
             fields={"stale_reasons": []},
@@ -379,7 +379,7 @@ def start(
         move(
             row,
             TransitionRequest(ChangeTrigger.START, user.pk, frozenset({ActorKind.OPERATOR}), reason=text),
-            rules_of(policy_of(row.cluster)),
+            rules_for(row),
             now,
             actor=user,
             also={"key": key} if key else None,
@@ -428,7 +428,7 @@ def _transition_run(
         move(
             row,
             TransitionRequest(trigger, user.pk, frozenset({ActorKind.OPERATOR, ActorKind.APPROVER}), reason=reason),
-            rules_of(policy_of(row.cluster)),
+            rules_for(row),
             datetime.now(UTC),
             actor=user,
             request=request,
@@ -493,6 +493,7 @@ def create_draft(
             author=user,
             author_name=user.get_username(),
             contributor_ids=[user.pk],
+            least_approvals=kind_of(kind).approvals_needed,
             origin=origin,
             origin_word=origin_word,
             **window_of(options),
@@ -578,6 +579,7 @@ def copy(change: ChangeRequest, user: User, request: HttpRequest | None = None) 
             author=user,
             author_name=user.get_username(),
             contributor_ids=sorted({*row.contributor_ids, user.pk}),
+            least_approvals=kind_of(row.kind).approvals_needed,
             origin=row,
             origin_word="copy",
         )

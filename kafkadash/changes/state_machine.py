@@ -155,6 +155,7 @@ class WorkflowErrorCode(StrEnum):
     DECLINE_REASON = "decline-reason"
     NOT_DUE = "not-due"
     GLASS_FORBIDDEN = "glass-forbidden"
+    GLASS_NEVER = "glass-never"
     GLASS_REASON = "glass-reason"
     WINDOW_NOT_BEGUN = "window-not-begun"
     TIME_OVER = "time-over"
@@ -182,7 +183,10 @@ class OutdatedContent(NotPossible):
 
 @dataclass(frozen=True, slots=True)
 class PolicyRules:
-    """A cluster's policy. Approvals by risk level; ``valid_hours`` of a proposal, and again of an approval."""
+    """A cluster's policy. Approvals by risk level; ``valid_hours`` of a proposal, and again of an approval.
+
+    ``least``: the fewest approvals of the kind of change, whatever its level.
+    """
 
     approvals_low: int = 1
     approvals_medium: int = 1
@@ -190,6 +194,7 @@ class PolicyRules:
     valid_hours: int = 24
     self_approval: bool = False
     break_glass: bool = False
+    least: int = 1
 
     def needed(self, level: RiskLevel) -> int:
         by_level = {
@@ -197,7 +202,7 @@ class PolicyRules:
             RiskLevel.MEDIUM: self.approvals_medium,
             RiskLevel.HIGH: self.approvals_high,
         }
-        return by_level[level]
+        return max(self.least, by_level[level])
 
     def valid_until(self, now: datetime) -> datetime:
         return now + timedelta(hours=self.valid_hours)
@@ -397,6 +402,8 @@ def _expire(
 def _break_glass(
     request: WorkflowRequest, transition: TransitionRequest, rules: PolicyRules, now: datetime
 ) -> WorkflowRequest:
+    if rules.least > 1:
+        raise NotPossible(WorkflowErrorCode.GLASS_NEVER, approvals=rules.least)
     if not rules.break_glass:
         raise NotPossible(WorkflowErrorCode.GLASS_FORBIDDEN)
     if not transition.reason.strip():

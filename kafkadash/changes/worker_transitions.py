@@ -11,7 +11,7 @@ from django.db import transaction
 
 from kafkadash.changes.errors import ChangedMeanwhile, ChangeErrorCode
 from kafkadash.changes.models import ChangeRequest
-from kafkadash.changes.policy import policy_of, rules_of
+from kafkadash.changes.policy import rules_for
 from kafkadash.changes.request_validation import lock_change
 from kafkadash.changes.state_machine import ActorKind, ChangeTrigger, TransitionRequest
 from kafkadash.changes.transitions import move
@@ -55,7 +55,7 @@ def move_itself(
     move(
         change,
         TransitionRequest(trigger, capacities=frozenset({ActorKind.ITSELF})),
-        rules_of(policy_of(change.cluster)),
+        rules_for(change),
         now,
         actor=ITSELF,
         fields=fields,

@@ -59,6 +59,7 @@ def make_short_kind_known(kind: ShortKind) -> None:
             facts=short_facts,
             replan=replan_items,
             starts=True,
+            approvals_needed=kind.approvals_needed,
             moved=follow_change_state,
             copied=plan_copy,
             start_words=lambda change, _: kind.start_words(items_of(change)),

@@ -59,7 +59,7 @@ class ShortKind:
     ``words`` describes an item, with the values found before it was sent where these are known. ``start_words``:
     sentences about a start. ``columns``: heads of the columns of the item, of its value now and of the one planned.
     ``obstacle``: why a run has to wait on a cluster, as stored. ``confirm``: the text that a person has to type before
-    items are submitted; None where nothing has to be typed.
+    items are submitted; None where nothing has to be typed. ``approvals_needed``: as of ``ChangeKind``.
     """
 
     name: str
@@ -78,6 +78,7 @@ class ShortKind:
     columns: tuple[str, str, str]
     obstacle: Callable[[Cluster], CodedReason | None] = lambda _: None
     confirm: Callable[[Items], str] | None = None
+    approvals_needed: int = 1
 
 
 _kinds: dict[str, ShortKind] = {}

@@ -24,7 +24,7 @@ from django.http import HttpRequest
 from kafkadash.accounts.models import User
 from kafkadash.changes.errors import ChangedMeanwhile, ChangeRefused
 from kafkadash.changes.models import ChangeRequest
-from kafkadash.changes.policy import policy_of, rules_of
+from kafkadash.changes.policy import rules_for
 from kafkadash.changes.request_validation import lock_change, reload_change, require_permission, text_of
 from kafkadash.changes.state_machine import OVER, ActorKind, ChangeState, ChangeTrigger, TransitionRequest
 from kafkadash.changes.transitions import changed_message, move
@@ -308,7 +308,7 @@ def give_up(change: ChangeRequest, user: User, reason: str, request: HttpRequest
         move(
             row,
             TransitionRequest(ChangeTrigger.GIVE_UP, user.pk, frozenset({ActorKind.ADMIN}), reason=text),
-            rules_of(policy_of(row.cluster)),
+            rules_for(row),
             now,
             actor=user,
             also={"unknown_rows": stays.flight, "obligations": stays.throttles},
