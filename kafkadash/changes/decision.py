@@ -109,10 +109,7 @@ def decision_of(
         may_copy=proposes and state in _COPIED,
         may_start=starts and START in may and state is ChangeState.APPROVED,
         start_off=_why_disabled("Starting", change, facts) if state is ChangeState.APPROVED else "",
-        may_break_glass=starts
-        and MANAGE in may
-        and state is ChangeState.PROPOSED
-        and _rules(change).break_glass,
+        may_break_glass=starts and MANAGE in may and state is ChangeState.PROPOSED and _rules(change).break_glass,
         break_glass_off=read_only_text(change.cluster) if change.cluster.read_only else "",
         may_pause=START in may and state is ChangeState.EXECUTING,
         may_resume=START in may and state is ChangeState.PAUSED and not change.cluster.read_only,

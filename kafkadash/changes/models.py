@@ -96,7 +96,9 @@ class ChangeRequest(models.Model):
     risk = models.PositiveSmallIntegerField(null=True, blank=True, help_text="points, 0 to 100")
     risk_reasons = models.JSONField(default=list, blank=True, help_text="list of [points, message]")
     approvals_needed = models.PositiveSmallIntegerField(null=True, blank=True)
-    least_approvals = models.PositiveSmallIntegerField(default=1, db_default=1, help_text="fewest that the kind asks for")
+    least_approvals = models.PositiveSmallIntegerField(
+        default=1, db_default=1, help_text="fewest that the kind asks for"
+    )
     checks = models.JSONField(default=list, blank=True)
     checked_at = models.DateTimeField(null=True, blank=True)
     stale_reasons = models.JSONField(default=list, blank=True, help_text="messages, one per row or check that failed")

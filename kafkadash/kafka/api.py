@@ -372,6 +372,18 @@ class ReplicaOffsets:
 
 
 @dataclass(frozen=True, slots=True)
+class EligibleReplicas:
+    """Eligible leader replicas (ELR) and last known ELR of a partition (KIP-966); None where the broker has neither.
+
+    The ELR holds all committed records although it is not in sync. It is empty as long as the ISR has
+    min.insync.replicas, and in clusters without the feature ``eligible.leader.replicas.version``.
+    """
+
+    eligible: tuple[int, ...] | None
+    last_known: tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
 class QuorumReplica:
     """A voter or observer as the active controller tells it (KIP-836).
 
@@ -431,6 +443,15 @@ class KafkaAdmin(Protocol):
     def log_dirs(self, brokers: Iterable[int], *, deadline: float) -> LogDirs: ...
 
     def replica_offsets(self, queries: Collection[OffsetQuery], *, deadline: float) -> ReplicaOffsets: ...
+
+    def eligible_replicas(
+        self, partitions: Mapping[str, Collection[int]], *, deadline: float
+    ) -> Mapping[TopicPartition, EligibleReplicas]:
+        """DescribeTopicPartitions (75, KIP-966), page by page; what cannot be described is left out.
+
+        Raises NotSupported where brokers do not offer it.
+        """
+        ...
 
     def quorum(self, *, deadline: float) -> QuorumDescription: ...
 
@@ -659,8 +680,13 @@ class KafkaChanges(Protocol):
         """
         ...
 
-    def elect_leaders(self, partitions: Collection[TopicPartition], *, deadline: float) -> ItemChanged[TopicPartition]:
-        """ElectLeaders (43), preferred; ELECTION_NOT_NEEDED (84) is done."""
+    def elect_leaders(
+        self, partitions: Collection[TopicPartition], *, deadline: float, unclean: bool = False
+    ) -> ItemChanged[TopicPartition]:
+        """ElectLeaders (43): of the preferred replicas, or ``unclean``: of any live one where there is no leader.
+
+        ELECTION_NOT_NEEDED (84) is done.
+        """
         ...
 
     def create_topics(

@@ -39,6 +39,8 @@ with warnings.catch_warnings():
         DescribeLogDirsResponse,
         DescribeQuorumRequest,
         DescribeQuorumResponse,
+        DescribeTopicPartitionsRequest,
+        DescribeTopicPartitionsResponse,
         ElectLeadersRequest,
         ElectLeadersResponse,
         IncrementalAlterConfigsRequest,

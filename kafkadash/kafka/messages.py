@@ -45,6 +45,8 @@ from kafkadash.kafka.kafka_python import (
     DescribeLogDirsResponse,
     DescribeQuorumRequest,
     DescribeQuorumResponse,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
     ElectLeadersRequest,
     ElectLeadersResponse,
     FindCoordinatorRequest,
@@ -64,7 +66,7 @@ from kafkadash.kafka.kafka_python import (
 )
 
 LIST_OFFSETS, METADATA, API_VERSIONS, DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS = 2, 3, 18, 32, 35
-LIST_REASSIGNMENTS, DESCRIBE_QUORUM, DESCRIBE_CLUSTER = 46, 55, 60
+LIST_REASSIGNMENTS, DESCRIBE_QUORUM, DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS = 46, 55, 60, 75
 
 QUORUM_TOPIC = "__cluster_metadata"
 # org.apache.kafka.common.requests.ListOffsetsRequest.DEBUGGING_REPLICA_ID: any replica answers, with its own offsets.
@@ -108,6 +110,7 @@ QuorumAnswer = DescribeQuorumResponse
 QuorumTopic = DescribeQuorumResponse.TopicData
 QuorumPartition = QuorumTopic.PartitionData
 QuorumReplicaAnswer = QuorumPartition.ReplicaState
+TopicPartitionsAnswer = DescribeTopicPartitionsResponse
 ListGroupsAnswer = ListGroupsResponse
 ListedGroup = ListGroupsResponse.ListedGroup
 DescribeGroupsAnswer = DescribeGroupsResponse
@@ -231,6 +234,20 @@ def quorum_request(offered: ApiRanges) -> Request:
     )
 
 
+def topic_partitions_request(offered: ApiRanges, topics: Collection[str], first: tuple[str, int], most: int) -> Request:
+    """Return a request for partitions of these topics, from ``first`` on, ``most`` at most (KIP-966).
+
+    ``first`` has to be in one of the topics (kafka.server.handlers.DescribeTopicPartitionsRequestHandler).
+    """
+    require_api(offered, DESCRIBE_TOPIC_PARTITIONS, "DescribeTopicPartitions (Kafka 3.8)")
+    message = DescribeTopicPartitionsRequest
+    return message(
+        topics=[message.TopicRequest(name=name) for name in topics],
+        response_partition_limit=most,
+        cursor=message.Cursor(topic_name=first[0], partition_index=first[1]),
+    )
+
+
 def require_api(offered: ApiRanges, api_key: int, what: str, *, at_least: int = 0) -> None:
     if api_key not in offered or offered[api_key][1] < at_least:
         raise NotSupported(KafkaErrorCode.NOT_OFFERED, what=what)
@@ -348,7 +365,7 @@ def span_request(
 CREATE_TOPICS, DELETE_TOPICS, ALTER_LOG_DIRS, CREATE_PARTITIONS = 19, 20, 34, 37
 ELECT_LEADERS, ALTER_CONFIGS, ALTER_REASSIGNMENTS = 43, 44, 45
 T = TypeVar("T")
-_PREFERRED = 0  # org.apache.kafka.common.ElectionType
+_PREFERRED, _UNCLEAN = 0, 1  # org.apache.kafka.common.ElectionType
 
 
 def alter_reassignments_request(
@@ -398,10 +415,15 @@ def alter_configs_request(offered: ApiRanges, changes: Mapping[ConfigResource, S
     )
 
 
-def elect_leaders_request(offered: ApiRanges, partitions: Iterable[TopicPartition], *, timeout_ms: int) -> Request:
+def elect_leaders_request(
+    offered: ApiRanges, partitions: Iterable[TopicPartition], *, unclean: bool, timeout_ms: int
+) -> Request:
+    """v0 has no type and elects preferred leaders, so an unclean election needs v1 (KIP-460)."""
+    if unclean:
+        require_api(offered, ELECT_LEADERS, "Unclean elections (Kafka 2.4)", at_least=1)
     require_api(offered, ELECT_LEADERS, "ElectLeaders (Kafka 2.2)")
     return ElectLeadersRequest(
-        election_type=_PREFERRED,
+        election_type=_UNCLEAN if unclean else _PREFERRED,
         timeout_ms=timeout_ms,
         topic_partitions=[
             ElectLeadersRequest.TopicPartitions(topic=name, partitions=[index for index, _ in rows])

@@ -201,16 +201,19 @@ class WireClient(WireAdmin):
         }
         return sorting.each(codes, guarded=guarded)
 
-    def elect_leaders(self, partitions: Collection[TopicPartition], *, deadline: float) -> ItemChanged[TopicPartition]:
+    def elect_leaders(
+        self, partitions: Collection[TopicPartition], *, deadline: float, unclean: bool = False
+    ) -> ItemChanged[TopicPartition]:
         if not partitions:
             return ItemChanged()
         left = start_countdown(deadline)
         result = self._to_controller(
-            lambda offered: elect_leaders_request(offered, partitions, timeout_ms=_milliseconds(left)),
+            lambda offered: elect_leaders_request(offered, partitions, unclean=unclean, timeout_ms=_milliseconds(left)),
             left,
             _not_controller_for_each,
         )
-        sorting = _AnswerSorting(partitions, "The preferred leader of {} was not elected", _ALTER_CLUSTER)
+        which = "A leader" if unclean else "The preferred leader"
+        sorting = _AnswerSorting(partitions, which + " of {} was not elected", _ALTER_CLUSTER)
         if isinstance(result, UnknownOutcome):
             return sorting.lost(result)
         response: ElectLeadersAnswer = result.response

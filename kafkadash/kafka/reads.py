@@ -78,6 +78,7 @@ from kafkadash.kafka.messages import (
     QuorumReplicaAnswer,
     ReassignmentsAnswer,
     Request,
+    TopicPartitionsAnswer,
     api_versions_request,
     cluster_request,
     configs_request,
@@ -87,6 +88,7 @@ from kafkadash.kafka.messages import (
     quorum_request,
     reassignments_request,
     span_request,
+    topic_partitions_request,
 )
 
 CLUSTER_PERMISSION = "Describe on the cluster"
@@ -233,6 +235,20 @@ def sort_offsets(
             errors[query] = ItemError(coded(KafkaErrorCode.NOT_KNOWN_THERE, subject=subject))
         else:
             found[query] = port.ReplicaOffset(answer.offset, result.taken_at, result.took)
+
+
+def eligible_of(
+    response: TopicPartitionsAnswer,
+) -> Iterator[tuple[port.TopicPartition, port.EligibleReplicas]]:
+    """Yield the partitions of a page; a partition without a leader has an error and is described all the same."""
+    for topic in response.topics:
+        for p in topic.partitions if topic.error_code == 0 else ():
+            lists = (p.eligible_leader_replicas, p.last_known_elr)
+            eligible, last_known = (None if each is None else tuple(each) for each in lists)
+            yield (
+                port.TopicPartition(topic.name or "", p.partition_index),
+                port.EligibleReplicas(eligible, last_known),
+            )
 
 
 def quorum_of(partition: QuorumPartition, taken_at: float) -> port.QuorumDescription:
@@ -616,6 +632,12 @@ def name_operations(codes: Collection[int] | None) -> frozenset[str] | None:
 
 R = TypeVar("R")
 A = TypeVar("A", bound=KafkaResponse)
+PARTITIONS_PER_PAGE = 2000
+"""As many as a broker describes at once by default (max.request.partition.size.limit)."""
+
+
+def _ask_any(ask: BrokerRequest[A], deadline: float, wire: ClusterWire) -> BrokerAnswer[A]:
+    return wire.ask_any(ask, deadline=deadline)
 
 
 class WireAdmin:
@@ -720,6 +742,28 @@ class WireAdmin:
             asked = [OffsetQuery(broker, topic, p, kind) for topic, indexes in partitions.items() for p in indexes]
             sort_offsets(asked, result, found, errors)
         return port.ReplicaOffsets(found, errors)
+
+    def eligible_replicas(
+        self, partitions: Mapping[str, Collection[int]], *, deadline: float
+    ) -> Mapping[port.TopicPartition, port.EligibleReplicas]:
+        """A page begins at the first partition that is still wanted, so that no other is read before it."""
+        left = start_countdown(deadline)
+        pending = sorted({(topic, index) for topic, indexes in partitions.items() for index in indexes})
+        wanted, found = set(pending), {}
+        while pending:
+            names = sorted({topic for topic, _ in pending[:PARTITIONS_PER_PAGE]})
+            ask: BrokerRequest[TopicPartitionsAnswer] = BrokerRequest(
+                partial(topic_partitions_request, topics=names, first=pending[0], most=PARTITIONS_PER_PAGE)
+            )
+            response = self._with_wire(partial(_ask_any, ask, left())).response
+            found |= {key: own for key, own in eligible_of(response) if (key.topic, key.partition) in wanted}
+            cursor = response.next_cursor
+            rest = None if cursor is None else (cursor.topic_name, cursor.partition_index)
+            later = [each for each in pending if each[0] not in names or (rest is not None and each >= rest)]
+            if len(later) == len(pending):
+                break  # a broker that names a page before this one never comes to an end
+            pending = later
+        return found
 
     def quorum(self, *, deadline: float) -> port.QuorumDescription:
         ask: BrokerRequest[QuorumAnswer] = BrokerRequest(quorum_request, ConnectionPool.CONTROLLER)

@@ -31,7 +31,7 @@ from tests.contract.fake_quorum import describe_quorum
 
 LIST_OFFSETS, METADATA, SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 2, 3, 17, 18, 36
 DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS = 32, 35
-LIST_REASSIGNMENTS, DESCRIBE_QUORUM, DESCRIBE_CLUSTER = 46, 55, 60
+LIST_REASSIGNMENTS, DESCRIBE_QUORUM, DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS = 46, 55, 60, 75
 FORWARDED = (
     LIST_REASSIGNMENTS,
     DESCRIBE_QUORUM,
@@ -66,7 +66,7 @@ def offered_versions(
     keys += [DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS, LIST_REASSIGNMENTS, DESCRIBE_CLUSTER]
     keys += [*CHANGES, *GROUP_ANSWERS]
     if model.mode is Mode.KRAFT:
-        keys.append(DESCRIBE_QUORUM)
+        keys += [DESCRIBE_QUORUM, DESCRIBE_TOPIC_PARTITIONS]
     offered: dict[int, tuple[int, int]] = {}
     for key in keys:
         versions = schema_name_map[api_key_map[key]]
@@ -179,6 +179,63 @@ def _metadata_partition(model: ClusterModel, entities: Entities, partition: Fake
         replica_nodes=tuple(partition.order),
         isr_nodes=tuple(partition.isr),
         offline_replicas=tuple(b for b in partition.order if b not in model.brokers or model.brokers[b].fenced),
+    )
+
+
+def _describe_topic_partitions(
+    model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool
+) -> Any:
+    """kafka.server.handlers.DescribeTopicPartitionsRequestHandler: sorted, from the cursor on, up to a limit."""
+    del broker
+    names = sorted(topic.name for topic in request.topics)
+    first = (request.cursor.topic_name, request.cursor.partition_index) if request.cursor else ("", 0)
+    limit = min(request.response_partition_limit, model.partitions_per_page)
+    pages: dict[str, list[Any]] = {}
+    cursor = None
+    for name in names:
+        for p in model.topics[name].partitions if name in model.topics and not denied else ():
+            if (name, p.index) < first:
+                continue
+            if sum(map(len, pages.values())) == limit:
+                cursor = entities.new("Cursor", topic_name=name, partition_index=p.index)
+                break
+            pages.setdefault(name, []).append(_described_partition(model, entities, p))
+        if cursor:
+            break
+    code = ErrorCode.topic_authorization_failed if denied else ErrorCode.unknown_topic_or_partition
+    missing = [name for name in names if denied or name not in model.topics]
+    return entities.new(
+        "DescribeTopicPartitionsResponse",
+        throttle_time=timedelta(0),
+        topics=tuple(
+            entities.new(
+                "DescribeTopicPartitionsResponseTopic",
+                error_code=ErrorCode.none if name in pages else code,
+                name=name,
+                topic_id=model.topics[name].id if name in pages else None,
+                is_internal=False,
+                partitions=tuple(pages.get(name, ())),
+                topic_authorized_operations=-(1 << 31),
+            )
+            for name in (*pages, *missing)
+        ),
+        next_cursor=cursor,
+    )
+
+
+def _described_partition(model: ClusterModel, entities: Entities, partition: FakePartition) -> Any:
+    eligible, last_known = model.eligible.get((partition.topic, partition.index), ((), ()))
+    return entities.new(
+        "DescribeTopicPartitionsResponsePartition",
+        error_code=ErrorCode.none if partition.leader >= 0 else ErrorCode.leader_not_available,
+        partition_index=partition.index,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=tuple(partition.order),
+        isr_nodes=tuple(partition.isr),
+        eligible_leader_replicas=tuple(eligible),
+        last_known_elr=tuple(last_known),
+        offline_replicas=(),
     )
 
 
@@ -356,6 +413,7 @@ _ANSWERS: Mapping[int, Callable[[ClusterModel, FakeBroker, Entities, Any, bool],
     LIST_REASSIGNMENTS: _list_reassignments,
     DESCRIBE_QUORUM: describe_quorum,
     DESCRIBE_CLUSTER: _describe_cluster,
+    DESCRIBE_TOPIC_PARTITIONS: _describe_topic_partitions,
     **CHANGES,
     **GROUP_ANSWERS,
 }

@@ -196,7 +196,8 @@ def elect_leaders(model: ClusterModel, broker: FakeBroker, entities: Entities, r
     for topic in request.topic_partitions if whole is None or everywhere else ():
         rows = []
         for index in topic.partitions:
-            code, message = everywhere or _elect(model, topic.topic, index)
+            unclean = getattr(request, "election_type", 0) == 1
+            code, message = everywhere or _elect(model, topic.topic, index, unclean=unclean)
             rows.append(entities.new("PartitionResult", partition_id=index, error_code=code, error_message=message))
         topics.append(entities.new("ReplicaElectionResult", topic=topic.topic, partition_result=tuple(rows)))
     return entities.new(
@@ -207,14 +208,22 @@ def elect_leaders(model: ClusterModel, broker: FakeBroker, entities: Entities, r
     )
 
 
-def _elect(model: ClusterModel, name: str, index: int) -> Refused:
+def _elect(model: ClusterModel, name: str, index: int, *, unclean: bool) -> Refused:
+    """org.apache.kafka.controller.ReplicationControlManager.electLeader."""
     if name not in model.topics:
         return ErrorCode.unknown_topic_or_partition, f"No such topic as {name}"
     if not 0 <= index < len(model.topics[name].partitions):
         return ErrorCode.unknown_topic_or_partition, f"No such partition as {name}-{index}"
     partition = model.partition(name, index)
+    if unclean and partition.leader < 0:
+        live = [b for b in partition.order if not model.brokers[b].fenced]
+        if not live:
+            return ErrorCode.eligible_leaders_not_available, None
+        partition.isr = [live[0]]
+        model.change_leader(name, index, live[0])
+        return _FINE
     preferred = partition.order[0]
-    if partition.leader == preferred:
+    if unclean or partition.leader == preferred:
         return ErrorCode.election_not_needed, None
     if preferred not in partition.isr or model.brokers[preferred].fenced:
         return ErrorCode.preferred_leader_not_available, None

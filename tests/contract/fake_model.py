@@ -147,6 +147,9 @@ class ClusterModel:
             "kraft.version": (0, 1, 1),
             "group.version": (0, 1, None),
         }
+        # (ELR, last known ELR) of partitions that have either, and how many partitions an answer describes
+        self.eligible: dict[TopicPartition, tuple[Sequence[int], Sequence[int]]] = {}
+        self.partitions_per_page = 2000
         self.quorum = QuorumState.LED
         self.controller = controllers[0]
         self.cluster_of_controllers = ""  # another one than the brokers', where their addresses lead elsewhere

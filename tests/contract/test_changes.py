@@ -195,6 +195,26 @@ def test_another_order_is_done_at_once_and_then_its_leader_is_elected(
     wait_until(lambda: backend.topic(topic_name)[0][0] == 2, "the preferred replica leads")
 
 
+def test_unclean_election__elects_a_live_replica_where_nobody_leads(fake: FakeKafka, fake_admin: WireClient) -> None:
+    fake.model.add_topic("orders", [[1, 2, 3], [2, 3, 1]])
+    orphan, led = (TopicPartition("orders", index) for index in (0, 1))
+    own = fake.model.partition("orders", 0)
+    fake.model.fence(1)
+    own.isr, own.leader = [1], -1
+    assert fake_admin.elect_leaders([orphan], deadline=DEADLINE).refused[orphan].code == 80
+    assert fake_admin.elect_leaders([orphan, led], deadline=DEADLINE, unclean=True).done == {orphan, led}
+    assert (own.leader, own.isr, fake.model.partition("orders", 1).leader) == (2, [2], 2)
+
+
+def test_unclean_election__broker_knows_only_preferred_ones__sends_nothing(
+    fake: FakeKafka, fake_admin: WireClient
+) -> None:
+    fake.versions[ELECT_LEADERS] = (0, 0)
+    with pytest.raises(NotSupported):
+        fake_admin.elect_leaders([PARTITION], deadline=DEADLINE, unclean=True)
+    assert ELECT_LEADERS not in fake.asked_of
+
+
 def test_topics_are_created_as_assigned__and_what_kafka_refuses_is_told_of_each(
     admin: WireClient, backend: Backend, topic_name: str
 ) -> None:

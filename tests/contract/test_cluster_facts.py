@@ -29,16 +29,18 @@ from kafkadash.kafka.api import (
     ConfigOrigin,
     ConfigResource,
     DeadlineExceeded,
+    EligibleReplicas,
     LogDir,
     NotSupported,
     OffsetKind,
     OffsetQuery,
     PartitionMetadata,
+    TopicPartition,
 )
 from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.reads import WireAdmin
 from tests.contract.backends import RACKS, Backend
-from tests.contract.fake_answers import DESCRIBE_CONFIGS
+from tests.contract.fake_answers import DESCRIBE_CONFIGS, DESCRIBE_TOPIC_PARTITIONS
 from tests.contract.fake_broker import FakeKafka
 from tests.waiting import wait_until
 
@@ -120,6 +122,37 @@ def test_no_topics_are_told_when_an_empty_list_is_named(admin: WireAdmin, backen
     backend.create_topic(topic_name, [[1]])
 
     assert admin.metadata(deadline=DEADLINE, topics=[]).topics == []
+
+
+def test_eligible_replicas__of_partitions_in_sync__are_none(
+    admin: WireAdmin, backend: Backend, topic_name: str
+) -> None:
+    backend.create_topic(topic_name, [[1, 2], [2, 3], [3, 1]])
+    found = admin.eligible_replicas({topic_name: [0, 2], "no-such-topic": [0]}, deadline=DEADLINE)
+    assert found == {TopicPartition(topic_name, index): EligibleReplicas((), ()) for index in (0, 2)}
+
+
+def test_eligible_replicas__are_read_page_by_page(
+    fake: FakeKafka, connect: Callable[[ClusterConnection], WireAdmin]
+) -> None:
+    fake.model.partitions_per_page = 2
+    for name in ("a", "b", "c"):
+        fake.model.add_topic(name, [[1, 2]] * 5)
+    fake.model.eligible = {("a", 4): ([2], [1]), ("c", 0): ([], [2])}
+    wanted = {"a": [0, 4], "b": [3], "c": range(3)}
+    found = connect(ClusterConnection("fake", 1, fake.bootstrap_servers)).eligible_replicas(wanted, deadline=DEADLINE)
+    assert {(p.topic, p.partition) for p in found} == {(name, i) for name, own in wanted.items() for i in own}
+    assert found[TopicPartition("a", 4)] == EligibleReplicas((2,), (1,))
+    assert found[TopicPartition("c", 0)] == EligibleReplicas((), (2,))
+    assert sum(fake.asked_of[DESCRIBE_TOPIC_PARTITIONS].values()) == 5
+
+
+def test_eligible_replicas__broker_does_not_offer_them__is_not_supported(
+    fake: FakeKafka, connect: Callable[[ClusterConnection], WireAdmin]
+) -> None:
+    fake.versions[DESCRIBE_TOPIC_PARTITIONS] = None
+    with pytest.raises(NotSupported):
+        connect(ClusterConnection("fake", 1, fake.bootstrap_servers)).eligible_replicas({"a": [0]}, deadline=DEADLINE)
 
 
 def test_a_topic_that_does_not_exist_comes_back_with_its_error_and_is_not_created(

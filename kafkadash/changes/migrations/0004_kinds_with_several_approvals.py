@@ -5,22 +5,36 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('changes', '0003_labels'),
-        ('clusters', '0002_labels'),
-        ('jobs', '0002_labels'),
+        ("changes", "0003_labels"),
+        ("clusters", "0002_labels"),
+        ("jobs", "0002_labels"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='changerequest',
-            name='least_approvals',
-            field=models.PositiveSmallIntegerField(db_default=1, default=1, help_text='fewest that the kind asks for'),
+            model_name="changerequest",
+            name="least_approvals",
+            field=models.PositiveSmallIntegerField(db_default=1, default=1, help_text="fewest that the kind asks for"),
         ),
         migrations.AddConstraint(
-            model_name='changerequest',
-            constraint=models.CheckConstraint(condition=models.Q(('least_approvals', 1), models.Q(('broke_glass_name', ''), ('self_approved_name', ''), models.Q(('approvals_needed', None), ('approvals_needed__gte', models.F('least_approvals')), _connector='OR')), _connector='OR'), name='kinds_with_several_approvals'),
+            model_name="changerequest",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("least_approvals", 1),
+                    models.Q(
+                        ("broke_glass_name", ""),
+                        ("self_approved_name", ""),
+                        models.Q(
+                            ("approvals_needed", None),
+                            ("approvals_needed__gte", models.F("least_approvals")),
+                            _connector="OR",
+                        ),
+                    ),
+                    _connector="OR",
+                ),
+                name="kinds_with_several_approvals",
+            ),
         ),
     ]
