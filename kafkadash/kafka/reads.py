@@ -749,7 +749,8 @@ class WireAdmin:
         """A page begins at the first partition that is still wanted, so that no other is read before it."""
         left = start_countdown(deadline)
         pending = sorted({(topic, index) for topic, indexes in partitions.items() for index in indexes})
-        wanted, found = set(pending), {}
+        wanted = set(pending)
+        found: dict[port.TopicPartition, port.EligibleReplicas] = {}
         while pending:
             names = sorted({topic for topic, _ in pending[:PARTITIONS_PER_PAGE]})
             ask: BrokerRequest[TopicPartitionsAnswer] = BrokerRequest(

@@ -5,6 +5,7 @@ PUBLIC_MODULES = (
     "brokers",
     "cluster_bar",
     "collection",
+    "eligible_replicas",
     "errors",
     "freshness",
     "groups.names",
@@ -24,6 +25,7 @@ PUBLIC_MODULES = (
     "templatetags.figures",
     "templatetags.marks",
     "throttles",
+    "traffic.collector",
     "traffic.pages",
 )
 """Modules that other rooms may import (``tests.doors``)."""

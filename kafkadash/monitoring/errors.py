@@ -28,6 +28,7 @@ class CollectionErrorCode(StrEnum):
     BROKER_FENCED = "fenced-not-asked"
     DIRECTORY_NOT_READ = "directory-not-read"
     TOPIC_NOT_READ = "topic-not-read"
+    ELIGIBLE_NOT_READ = "eligible-not-read"
     GROUPS_NOT_DESCRIBED = "groups-not-described"
     COMMITS_NOT_READ = "commits-not-read"
     LOG_ENDS_NOT_READ = "log-ends-not-read"

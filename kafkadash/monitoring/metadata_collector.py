@@ -23,6 +23,7 @@ from kafkadash.core.messages import CodedMessage, coded
 from kafkadash.core.racks import judge_spread, racks_known
 from kafkadash.kafka.api import BrokerInfo, ClusterDescription, PartitionMetadata, TopicMetadata
 from kafkadash.monitoring.collectors import CollectContext, CollectedFacts, to_utc
+from kafkadash.monitoring.eligible_replicas import read_eligible, write_eligible
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.models import BrokerState, ClusterState, MoveOutcome, ReassignmentSnapshot, TopicState
 from kafkadash.monitoring.partitions import PartitionHealth, PartitionShape, count_health, sum_health
@@ -62,6 +63,7 @@ class CollectedTopics:
     preferred: Counter[int] = field(default_factory=Counter)
     offline_replicas: Counter[int] = field(default_factory=Counter)
     errors: list[CodedMessage] = field(default_factory=list)
+    troubled: list[TopicMetadata] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,8 @@ def compare_topics(
         shapes = [_shape(topic.name, p, moves) for p in topic.partitions]
         counts = count_health(shapes, min_isr)
         parts.append(counts)
+        if counts.offline or counts.under_replicated:
+            result.troubled.append(topic)
         violations = racks.violations(topic, moves)
         result.rack_violations = _add_known(result.rack_violations, violations)
         _count_brokers(result, shapes)
@@ -322,6 +326,7 @@ def read(asking: CollectContext) -> CollectedFacts:
     topics = compare_topics(cluster, metadata.topics, described.brokers, taken_at)
     brokers = compare_brokers(cluster, described.brokers, metadata.brokers, topics, taken_at)
     figures = _cluster_figures(described, topics)
+    eligible = read_eligible(asking, topics.troubled, {broker.id for broker in metadata.brokers}, taken_at)
 
     portions = _portions(cluster, topics) if len(topics.changed) > _ROWS_AT_ONCE else []
 
@@ -334,9 +339,14 @@ def read(asking: CollectContext) -> CollectedFacts:
             brokers, update_conflicts=True, unique_fields=["cluster", "broker_id"], update_fields=BROKER_FIELDS
         )
         store_figures(cluster, figures)
+        write_eligible(cluster, eligible)
 
     return CollectedFacts(
-        taken_at=taken_at, rows=topics.health.partitions, write=write, errors=topics.errors, portions=portions
+        taken_at=taken_at,
+        rows=topics.health.partitions,
+        write=write,
+        errors=[*topics.errors, *eligible.errors],
+        portions=portions,
     )
 
 

@@ -529,6 +529,27 @@ class TopicState(models.Model):
         return self.name
 
 
+class EligibleReplicaState(models.Model):
+    """Replicas of a topic's troubled partitions that may lead (KIP-966), as of the last refresh of metadata.
+
+    ``partitions``, format 1: {partition: [ELR or null, last known ELR or null, {broker: [log end, seconds since the
+    epoch]}]}. Null: the brokers do not offer it. Log ends are those of live replicas, where the partition has no leader.
+    A partition that is not in here was not asked for.
+    """
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE)
+    topic_id = models.CharField(max_length=36, help_text="as of TopicState")
+    format = models.PositiveSmallIntegerField(default=1)
+    partitions = models.JSONField()
+    taken_at = models.DateTimeField()
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=["cluster", "topic_id"], name="one_eligible_row_per_topic"),)
+
+    def __str__(self) -> str:
+        return f"eligible replicas of topic {self.topic_id}"
+
+
 class BrokerState(models.Model):
     """A broker as last seen; the row stays when it goes, with ``gone_at`` set."""
 

@@ -30,6 +30,7 @@ from kafkadash.kafka.throttles import LISTS
 from kafkadash.monitoring.brokers import leader_sizes
 from kafkadash.monitoring.cluster_bar import cluster_bar, read_hint
 from kafkadash.monitoring.configs import ConfigRow, config_rows
+from kafkadash.monitoring.eligible_replicas import LeaderCandidates, load_candidates
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.freshness import (
     FactFreshness,
@@ -292,11 +293,17 @@ class TopicPartitionRow:
     """A partition with its spread over the racks; ``spread`` is None where racks cannot be judged.
 
     ``size_percent``: its size beside that of the topic's largest partition; None where a size is unknown.
+    ``candidates``: stored ELR, None where all replicas are in sync or nothing was read.
     """
 
     line: PartitionLine
     spread: RackSpread | None
     size_percent: float | None = None
+    candidates: LeaderCandidates | None = None
+
+    @property
+    def troubled(self) -> bool:
+        return self.line.shape.offline or self.line.shape.under_replicated
 
     @property
     def rack_words(self) -> str:
@@ -329,6 +336,7 @@ class TopicContext(TypedDict):
     listing: ListQuery
     page: Page[Any]
     rows: list[TopicPartitionRow]
+    eligible_at: datetime | None
     size_skew: str
     leaders: TopicLeaders
     counts: dict[Any, Any]
@@ -366,12 +374,18 @@ def topic_context(
     configs = runs.get(CollectorKind.CONFIGS)
     lists = ThrottleState.objects.filter(cluster=cluster, resource=ThrottledResource.TOPIC, name=topic.name)
     config = topic.config or {}
+    troubled = topic.offline_partitions or topic.under_replicated
+    candidates = load_candidates(cluster, [topic.topic_id]) if troubled else {}
     readers = readers_of(cluster, topic.name, runs.get(CollectorKind.GROUPS), now, MOST_GROUPS + 1)
     return {
         "topic": topic,
         "listing": listing,
         "page": page,
-        "rows": [_add_size(each, sizes.get(each.line.number), largest) for each in page.object_list],
+        "rows": [
+            _add_figures(each, sizes.get(each.line.number), largest, candidates.get((topic.topic_id, each.line.number)))
+            for each in page.object_list
+        ],
+        "eligible_at": next((own.taken_at for own in candidates.values()), None),
         "size_skew": _describe_size_skew(list(sizes.values())),
         "leaders": count_leaders([each.line for each in every], sizes),
         "counts": {name: sum(map(matches, every)) for name, matches in _IS.items()},
@@ -394,9 +408,11 @@ def topic_context(
     }
 
 
-def _add_size(row: TopicPartitionRow, size: int | None, largest: int) -> TopicPartitionRow:
+def _add_figures(
+    row: TopicPartitionRow, size: int | None, largest: int, candidates: LeaderCandidates | None
+) -> TopicPartitionRow:
     percent = 100.0 * size / largest if size is not None and largest else None
-    return TopicPartitionRow(replace(row.line, size_bytes=size), row.spread, percent)
+    return TopicPartitionRow(replace(row.line, size_bytes=size), row.spread, percent, candidates)
 
 
 def _describe_size_skew(sizes: Sequence[int]) -> str:

@@ -19,6 +19,7 @@ from kafkadash.kafka.api import (
     ConfigOrigin,
     ConfigResource,
     ConfigResourceType,
+    EligibleReplicas,
     GrantedPermissions,
     ItemChanged,
     ItemError,
@@ -29,6 +30,7 @@ from kafkadash.kafka.api import (
     LogDirs,
     NewPartitions,
     NewTopic,
+    NotSupported,
     OffsetKind,
     OffsetQuery,
     OngoingReassignment,
@@ -55,7 +57,7 @@ class ModelKafka:
     ``lose``: what becomes of changes: None, or whether one whose answer is lost is done all the same. ``refuse``:
     partition → Kafka's words, ``refuse_topics``: those about new topics, ``refuse_places``: broker → those about its
     directories, whose answers ``lose_places`` loses; a ``forgetful`` one restarts before the replica comes. ``sent``
-    are all calls that changed something, in order.
+    are all calls that changed something, in order. ``eligible``: ELR of partitions; None where no broker offers it.
     """
 
     model: Cluster
@@ -73,6 +75,7 @@ class ModelKafka:
     lose_places: bool = False
     forgetful: bool = False
     placed: dict[ReplicaPlace, str] = field(default_factory=dict)
+    eligible: dict[TopicPartition, EligibleReplicas] | None = None
     before: Callable[[str], None] = lambda _: None
     after: Callable[[str], None] = lambda _: None
 
@@ -107,6 +110,15 @@ class ModelKafka:
             end = 0 if query.kind is OffsetKind.EARLIEST else int(partition.size - left)
             offsets[query] = ReplicaOffset(end, time.time())
         return ReplicaOffsets(offsets, errors)
+
+    def eligible_replicas(
+        self, partitions: Mapping[str, Collection[int]], *, deadline: float
+    ) -> Mapping[TopicPartition, EligibleReplicas]:
+        self._called("eligible_replicas")
+        if self.eligible is None:
+            raise NotSupported(as_message("not offered"))
+        asked = [TopicPartition(topic, number) for topic, numbers in partitions.items() for number in numbers]
+        return {each: self.eligible.get(each, EligibleReplicas((), ())) for each in asked}
 
     def permissions(self, *, deadline: float) -> GrantedPermissions:
         self._called("permissions")
@@ -187,12 +199,14 @@ class ModelKafka:
         self.after("alter_configs")
         return ItemChanged(frozenset(done), {}, lost)
 
-    def elect_leaders(self, partitions: Collection[TopicPartition], *, deadline: float) -> ItemChanged[TopicPartition]:
+    def elect_leaders(
+        self, partitions: Collection[TopicPartition], *, deadline: float, unclean: bool = False
+    ) -> ItemChanged[TopicPartition]:
         self._called("elect_leaders")
-        self.sent.append(("elect_leaders", tuple(partitions)))
+        self.sent.append(("elect_uncleanly" if unclean else "elect_leaders", tuple(partitions)))
         if self.refuse_elections is not None:
             return ItemChanged(refused=dict.fromkeys(partitions, self.refuse_elections))
-        changed = self._changed(dict.fromkeys(partitions), self._elect)
+        changed = self._changed(dict.fromkeys(partitions), self._elect_uncleanly if unclean else self._elect)
         self.after("elect_leaders")
         return changed
 
@@ -307,6 +321,12 @@ class ModelKafka:
 
     def _elect(self, item: TopicPartition, _: tuple[int, ...] | None) -> None:
         self.model.elect((item.topic, item.partition))
+
+    def _elect_uncleanly(self, item: TopicPartition, _: tuple[int, ...] | None) -> None:
+        own = self.model.partitions[item.topic, item.partition]
+        if own.leader is None:
+            own.leader = next(broker for broker in own.replicas if self.model.brokers[broker])
+            own.isr = {own.leader}
 
     def _configure(self, change: ConfigChange) -> None:
         own = self.configs.setdefault(change.resource, {})

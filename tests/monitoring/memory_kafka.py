@@ -24,6 +24,7 @@ from kafkadash.kafka.api import (
     ConfigOrigin,
     ConfigResource,
     ConfigResourceType,
+    EligibleReplicas,
     GroupDescription,
     GroupListing,
     GroupMember,
@@ -34,6 +35,7 @@ from kafkadash.kafka.api import (
     LogDirs,
     LogSpan,
     LogSpans,
+    NotSupported,
     OffsetKind,
     OffsetQuery,
     OngoingReassignment,
@@ -46,6 +48,7 @@ from kafkadash.kafka.api import (
     ReplicaSize,
     ResourceConfigs,
     TopicMetadata,
+    TopicPartition,
 )
 
 FEATURES = ClusterFeatures({"metadata.version": (7, 30), "group.version": (0, 1)}, {"metadata.version": 30}, 5)
@@ -81,7 +84,11 @@ class Log:
 
 @dataclass
 class MemoryCluster:
-    """Implements ``KafkaAdmin``. ``clock`` gives the time of every answer; ``fail`` makes every call fail."""
+    """Implements ``KafkaAdmin``. ``clock`` gives the time of every answer; ``fail`` makes every call fail.
+
+    ``eligible``: ELR and last known ELR of partitions that have any, None where no broker offers it; ``described`` are
+    the partitions that it was asked for.
+    """
 
     clock: Callable[[], float]
     cluster_id: str = "kafka-1"
@@ -102,6 +109,8 @@ class MemoryCluster:
     leader_epoch: int = 3
     bad_directories: set[int] = field(default_factory=set)
     copying: set[int] = field(default_factory=set)
+    eligible: dict[tuple[str, int], tuple[tuple[int, ...], tuple[int, ...]]] | None = field(default_factory=dict)
+    described: list[tuple[str, int]] = field(default_factory=list)
     before_answer: Callable[[str], None] = lambda _: None
 
     def add(self, topic: str, partition: int, *replicas: int, end: int = 1000) -> Log:
@@ -194,6 +203,16 @@ class MemoryCluster:
                 value = log.start if query.kind is OffsetKind.EARLIEST else log.ends[query.broker]
                 offsets[query] = ReplicaOffset(value, self.clock())
         return ReplicaOffsets(offsets, errors)
+
+    def eligible_replicas(
+        self, partitions: Mapping[str, Collection[int]], *, deadline: float
+    ) -> Mapping[TopicPartition, EligibleReplicas]:
+        self._answer("eligible_replicas")
+        if self.eligible is None:
+            raise NotSupported(as_message("not offered"))
+        asked = [(topic, number) for topic, numbers in partitions.items() for number in numbers]
+        self.described += asked
+        return {TopicPartition(*key): EligibleReplicas(*self.eligible.get(key, ((), ()))) for key in asked}
 
     def log_spans(self, partitions: Mapping[str, Collection[int]], *, deadline: float) -> LogSpans:
         self._answer("log_spans")
