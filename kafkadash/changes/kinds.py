@@ -91,10 +91,10 @@ class ChangeKind:
     ``changes.plans.refresh_plan`` ends it.
     ``starts``: whether an approved request of this kind can be run by this version. ``approvals_needed``: the fewest
     approvals, whatever the policy says; with more than one, authors never approve and there is no break-glass.
-    ``moved``: told of each new state with the one before, in the transaction that stores it and with the request as it was; what it needs of the request
-    beside its state is there. ``copied``:
-    takes over what the kind keeps beside a request, from the original to its copy. ``related``: names for
-    ``select_related`` of what ``facts`` reads, so that a list asks for all rows together.
+    ``moved``: told of each new state with the one before, in the transaction that stores it and with the request as it
+    was; what it needs of the request beside its state is there. ``copied``: takes over what the kind keeps beside a
+    request, from the original to its copy. ``related``: names for ``select_related`` of what ``facts`` reads, so that a
+    list asks for all rows together.
 
     ``start_words``: what a start does, in sentences; ``run_words``: those about its run. ``runs``: the runs of those of
     these requests that have one, by number; the number of queries is the same for any.

@@ -206,6 +206,7 @@ RISK_MESSAGES: Mapping[RiskCode, MessageTemplate] = {
     RiskCode.SPREAD_WORSE: MessageTemplate("worse rack spread for {partitions:# partition|# partitions}"),
     RiskCode.SPREAD_UNKNOWN: MessageTemplate("effect on rack spread unknown"),
     RiskCode.TOPICS_DELETED: MessageTemplate("deletes the records of {topics:# topic|# topics} for good"),
+    RiskCode.RECORDS_LOST: MessageTemplate("loses records of {partitions:# partition|# partitions} for good"),
     RiskCode.RACKS_ON_ONE_BROKER: MessageTemplate(
         "{racks:rack|racks} {racks:names} {racks:has|have} a single broker left"
     ),

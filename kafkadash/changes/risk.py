@@ -17,6 +17,7 @@ INTERNAL = 12
 SPREAD_WORSE = 40
 RACK_ON_ONE_BROKER = 12
 TOPICS_DELETED = 60
+RECORDS_LOST = 60
 HIGHEST = 100
 
 MEDIUM_FROM = 25
@@ -29,7 +30,8 @@ class RiskFacts:
 
     ``rf_decreases``: partitions that lose a replica for good. ``internal_topics``: those that move.
     ``spread_worse``: partitions whose rack spread gets worse. ``racks_on_one_broker``: racks left with one broker that
-    holds replicas. ``deleted_topics``: those whose records are gone afterwards.
+    holds replicas. ``deleted_topics``: those whose records are gone afterwards. ``unclean_elections``: partitions that
+    get a leader which lacks records.
     """
 
     bytes_share: float | None
@@ -39,6 +41,7 @@ class RiskFacts:
     spread_worse: int | None = 0
     racks_on_one_broker: tuple[str, ...] = ()
     deleted_topics: int = 0
+    unclean_elections: int = 0
 
 
 class RiskLevel(StrEnum):
@@ -60,6 +63,7 @@ class RiskCode(StrEnum):
     SPREAD_UNKNOWN = "risk-spread-unknown"
     RACKS_ON_ONE_BROKER = "risk-racks-on-one-broker"
     TOPICS_DELETED = "risk-topics-deleted"
+    RECORDS_LOST = "risk-records-lost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,8 @@ def _collect_reasons(facts: RiskFacts) -> Iterator[RiskReason]:
         yield RiskReason(min(RACK_ON_ONE_BROKER, 4 * len(racks)), coded(RiskCode.RACKS_ON_ONE_BROKER, racks=racks))
     if facts.deleted_topics:
         yield RiskReason(TOPICS_DELETED, coded(RiskCode.TOPICS_DELETED, topics=facts.deleted_topics))
+    if facts.unclean_elections:
+        yield RiskReason(RECORDS_LOST, coded(RiskCode.RECORDS_LOST, partitions=facts.unclean_elections))
 
 
 def _weigh_bytes(share: float | None) -> RiskReason:

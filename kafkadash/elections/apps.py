@@ -7,10 +7,11 @@ class ElectionsConfig(AppConfig):
 
     def ready(self) -> None:
         from kafkadash.core.messages import register_messages
-        from kafkadash.elections import kind
+        from kafkadash.elections import kind, unclean
         from kafkadash.elections.messages import ELECTION_ERROR_MESSAGES, ELECTION_MESSAGES, ELECTION_TITLES
 
         kind.make_known()
+        unclean.make_known()
         register_messages(ELECTION_ERROR_MESSAGES)
         register_messages(ELECTION_MESSAGES)
         register_messages(ELECTION_TITLES)

@@ -17,7 +17,14 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded
 from kafkadash.elections.errors import ElectionCheckTitle, ElectionErrorCode
 from kafkadash.elections.reasons import ElectionReasonCode, PreferredOutOfSync, ReplicasChanged
-from kafkadash.kafka.api import UNKNOWN_TOPIC_OR_PARTITION, ItemChanged, TopicPartition, WholeClient
+from kafkadash.kafka.api import (
+    UNKNOWN_TOPIC_OR_PARTITION,
+    ClusterMetadata,
+    ItemChanged,
+    PartitionMetadata,
+    TopicPartition,
+    WholeClient,
+)
 from kafkadash.monitoring.models import CollectorKind, TopicState
 from kafkadash.short_runs.change_kind import make_short_kind_known
 from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind, name_answers
@@ -28,17 +35,23 @@ KIND = "election"
 BATCH = 1000
 
 
+def find_other_partition(item: PlannedItem, topic_id: str | None, replicas: Sequence[int]) -> CodedReason | None:
+    """Return why a partition is not the approved one; None where it is. ``topic_id`` is None where it is not there."""
+    if topic_id is None:
+        return PlainReason(ElectionReasonCode.PARTITION_GONE)
+    if topic_id != item.content["topic_id"]:
+        return PlainReason(ElectionReasonCode.TOPIC_RECREATED)
+    if list(replicas) != item.content["replicas"]:
+        return ReplicasChanged(tuple(replicas), tuple(item.content["replicas"]))
+    return None
+
+
 def judge_election(
     item: PlannedItem, topic_id: str | None, leader: int | None, replicas: Sequence[int], isr: Collection[int]
 ) -> ItemReading:
     """Compare an item with a partition as metadata describes it. ``topic_id`` is None where there is no such topic."""
-    wanted = item.content
-    if topic_id is None:
-        return ItemReading(ReadingState.UNFIT, PlainReason(ElectionReasonCode.PARTITION_GONE))
-    if topic_id != wanted["topic_id"]:
-        return ItemReading(ReadingState.UNFIT, PlainReason(ElectionReasonCode.TOPIC_RECREATED))
-    if list(replicas) != wanted["replicas"]:
-        return ItemReading(ReadingState.UNFIT, ReplicasChanged(tuple(replicas), tuple(wanted["replicas"])))
+    if other := find_other_partition(item, topic_id, replicas):
+        return ItemReading(ReadingState.UNFIT, other)
     found = {"leader": leader}
     preferred = replicas[0]
     if leader == preferred:
@@ -51,31 +64,30 @@ def judge_election(
 def read_elections(_: Cluster, client: WholeClient, items: Items, deadline: float) -> Mapping[str, ItemReading]:
     """Read the leaders of the items' partitions with one Metadata request. Raises KafkaFailure."""
     names = {item.content["topic"] for item in items}
-    answer = client.metadata(deadline=deadline, topics=sorted(names))
-    found = {
-        topic.name: (topic.topic_id, {each.partition: each for each in topic.partitions})
-        for topic in answer.topics
-        if topic.error is None
+    found = find_partitions(client.metadata(deadline=deadline, topics=sorted(names)), items)
+    return {
+        item.subject: judge_election(item, None, None, (), ())
+        if (own := found[item.subject]) is None
+        else judge_election(item, own[0], own[1].leader, own[1].replicas, own[1].isr)
+        for item in items
+        if item.subject in found
     }
-    gone = {
-        topic.name
-        for topic in answer.topics
-        if topic.error is not None and topic.error.code == UNKNOWN_TOPIC_OR_PARTITION
-    }
-    readings = {}
+
+
+def find_partitions(answer: ClusterMetadata, items: Items) -> dict[str, tuple[str, PartitionMetadata] | None]:
+    """Return topic id and partition of each item by subject: None where there is none.
+
+    An item whose topic could not be read is left out.
+    """
+    topics = {topic.name: (topic, {p.partition: p for p in topic.partitions}) for topic in answer.topics}
+    found: dict[str, tuple[str, PartitionMetadata] | None] = {}
     for item in items:
-        topic, number = item.content["topic"], item.content["partition"]
-        if topic in gone:
-            readings[item.subject] = judge_election(item, None, None, (), ())
-        elif topic in found:
-            topic_id, partitions = found[topic]
-            own = partitions.get(number)
-            readings[item.subject] = (
-                judge_election(item, None, None, (), ())
-                if own is None
-                else judge_election(item, topic_id, own.leader, own.replicas, own.isr)
-            )
-    return readings
+        topic, partitions = topics.get(item.content["topic"], (None, {}))
+        if topic is None or (topic.error is not None and topic.error.code != UNKNOWN_TOPIC_OR_PARTITION):
+            continue
+        own = partitions.get(item.content["partition"]) if topic.error is None else None
+        found[item.subject] = None if own is None else (topic.topic_id, own)
+    return found
 
 
 def send_elections(client: WholeClient, items: Items, deadline: float) -> ItemChanged[str]:
@@ -87,15 +99,22 @@ def send_elections(client: WholeClient, items: Items, deadline: float) -> ItemCh
 def plan_elections(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
     """Plan elections of partitions that another broker leads although the preferred one is in sync, as stored.
 
-    ``wanted`` may name a ``topic``, or a ``broker``: partitions that it leads, or is the preferred leader of.
-    One query, which leaves out topics that have all their preferred leaders.
+    ``wanted`` may name a ``topic``, a ``broker``: partitions that it leads, or is the preferred leader of, or a
+    ``selection``: numbers of partitions by topic. One query, which leaves out topics that have all their preferred
+    leaders unless they are selected.
     """
-    items, out_of_sync = [], 0
-    broker = wanted.get("broker")
+    items, out_of_sync, led = [], 0, 0
+    broker, selection = wanted.get("broker"), wanted.get("selection")
     rows = TopicState.objects.filter(cluster=cluster, format=1)
     rows = rows.filter(name=wanted["topic"]) if "topic" in wanted else rows
-    for name, topic_id, number, leader, replicas, isr in _read_partitions(rows.filter(_WITH_OTHER_LEADERS)):
-        if not replicas or leader == replicas[0] or (broker is not None and broker not in (leader, replicas[0])):
+    rows = rows.filter(_WITH_OTHER_LEADERS) if selection is None else rows.filter(name__in=selection)
+    for name, topic_id, number, leader, replicas, isr in _read_partitions(rows):
+        if not replicas or (selection is not None and number not in selection[name]):
+            continue
+        if leader == replicas[0]:
+            led += selection is not None
+            continue
+        if broker is not None and broker not in (leader, replicas[0]):
             continue
         if replicas[0] not in isr:
             out_of_sync += 1
@@ -103,6 +122,7 @@ def plan_elections(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
         content = {"topic": name, "topic_id": topic_id, "partition": number, "replicas": replicas, "leader": leader}
         items.append(PlannedItem(f"{name}-{number}", content))
     left_out = [coded(ElectionErrorCode.OUT_OF_SYNC_LEFT_OUT, partitions=out_of_sync)] if out_of_sync else []
+    left_out += [coded(ElectionErrorCode.LED_LEFT_OUT, partitions=led)] if led else []
     return PlannedItems(items, left_out)
 
 

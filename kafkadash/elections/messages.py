@@ -16,10 +16,32 @@ ELECTION_ERROR_MESSAGES: Mapping[ElectionErrorCode, MessageTemplate] = {
     ElectionErrorCode.SCOPE_UNKNOWN: MessageTemplate(
         "{cluster} has no such broker or topic.", "Open the page of a broker or topic, and elect leaders from there."
     ),
+    ElectionErrorCode.CLEAN_LEFT_OUT: MessageTemplate(
+        "{partitions:# partition is|# partitions are} left out: a live replica has all committed records.",
+        "Wait for Kafka's own election, or check the controllers.",
+    ),
+    ElectionErrorCode.NO_REPLICA_LEFT_OUT: MessageTemplate(
+        "{partitions:# partition is|# partitions are} left out: no replica is live.", "Start a broker of its replicas."
+    ),
+    ElectionErrorCode.LED_LEFT_OUT: MessageTemplate(
+        "{partitions:# partition is|# partitions are} left out: the preferred leader leads already.",
+        "No action needed.",
+    ),
+    ElectionErrorCode.PARTITIONS_MISSING: MessageTemplate("", "Enter at least one partition, such as orders-3."),
+    ElectionErrorCode.PARTITION_FORMAT: MessageTemplate(
+        "“{typed}” is not a partition.", "Enter topic, hyphen and number, such as orders-3."
+    ),
+    ElectionErrorCode.PARTITION_UNKNOWN: MessageTemplate(
+        "{cluster} has no partition {partition}.", "Remove it, or wait for the next refresh."
+    ),
+    ElectionErrorCode.TOO_MANY_PARTITIONS: MessageTemplate(
+        "{partitions:,} partitions are more than {most:,}.", "Choose a topic or a broker instead."
+    ),
 }
 
 ELECTION_TITLES: Mapping[ElectionCheckTitle, MessageTemplate] = {
     ElectionCheckTitle.FITS: MessageTemplate("Preferred leaders are in sync, replicas are as planned"),
+    ElectionCheckTitle.UNCLEAN_FITS: MessageTemplate("Only an unclean election is left, replicas are as planned"),
 }
 
 ELECTION_MESSAGES: Mapping[ElectionReasonCode, MessageTemplate] = {
@@ -32,5 +54,21 @@ ELECTION_MESSAGES: Mapping[ElectionReasonCode, MessageTemplate] = {
     ),
     ElectionReasonCode.PREFERRED_OUT_OF_SYNC: MessageTemplate(
         "The preferred leader, broker {broker}, is not in the ISR.", "Wait until its replica has caught up."
+    ),
+    ElectionReasonCode.CLEAN_POSSIBLE: MessageTemplate(
+        "Broker {broker} is live and has all committed records, so Kafka can elect it without loss.",
+        "Withdraw this change.",
+    ),
+    ElectionReasonCode.NO_REPLICA_LIVE: MessageTemplate(
+        "No replica is live, so Kafka cannot elect any.", "Start a broker of the replicas."
+    ),
+    ElectionReasonCode.CHOICE_CHANGED: MessageTemplate(
+        "Kafka would now elect {now}; {planned} was planned.", "Refresh the plan, and check the loss again."
+    ),
+    ElectionReasonCode.LED_AGAIN: MessageTemplate(
+        "Broker {leader} leads again, with all committed records.", "No action needed."
+    ),
+    ElectionReasonCode.LED_BY_ANOTHER: MessageTemplate(
+        "Broker {leader} leads, not broker {planned} as planned.", "Check the log ends of the topic."
     ),
 }

@@ -14,6 +14,11 @@ class ElectionReasonCode(StrEnum):
     TOPIC_RECREATED = "election-topic-recreated"
     REPLICAS_CHANGED = "election-replicas-changed"
     PREFERRED_OUT_OF_SYNC = "election-preferred-out-of-sync"
+    CLEAN_POSSIBLE = "election-clean-possible"
+    NO_REPLICA_LIVE = "election-no-replica-live"
+    CHOICE_CHANGED = "election-choice-changed"
+    LED_AGAIN = "election-led-again"
+    LED_BY_ANOTHER = "election-led-by-another"
 
 
 class ReplicasChanged(CodedReason, code=ElectionReasonCode.REPLICAS_CHANGED):
@@ -25,3 +30,27 @@ class ReplicasChanged(CodedReason, code=ElectionReasonCode.REPLICAS_CHANGED):
 
 class PreferredOutOfSync(CodedReason, code=ElectionReasonCode.PREFERRED_OUT_OF_SYNC):
     broker: int
+
+
+class CleanPossible(CodedReason, code=ElectionReasonCode.CLEAN_POSSIBLE):
+    """``broker`` is live and in the ISR or the ELR."""
+
+    broker: int
+
+
+class ChoiceChanged(CodedReason, code=ElectionReasonCode.CHOICE_CHANGED):
+    """The brokers that Kafka would elect now and when it was planned, each in words."""
+
+    now: str
+    planned: str
+
+
+class LedAgain(CodedReason, code=ElectionReasonCode.LED_AGAIN):
+    """``leader`` has all committed records."""
+
+    leader: int
+
+
+class LedByAnother(CodedReason, code=ElectionReasonCode.LED_BY_ANOTHER):
+    leader: int
+    planned: int

@@ -293,6 +293,8 @@ class FindingRow:
             found.append(
                 NextStep("Elect preferred leaders", _reverse_address("elections:propose", self.cluster.slug, ""))
             )
+        if self.kind is FindingKind.OFFLINE:
+            found.append(NextStep("Unclean election", _reverse_address("elections:unclean", self.cluster.slug, "")))
         if self.kind is FindingKind.ZOMBIE_REASSIGNMENT:
             address = f"{_reverse_address('move_cancels:propose', self.cluster.slug, '')}?stuck=1"
             found.append(NextStep("Cancel stuck reassignments", address))

@@ -672,6 +672,11 @@ def brokers(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "monitoring/brokers.html", context)
 
 
+def _has_other_leaders(cluster: Cluster) -> bool:
+    """Return whether partitions of the cluster are led by others than their preferred replicas. One query."""
+    return ClusterState.objects.filter(cluster=cluster, preferred_leaders__lt=F("partitions")).exists()
+
+
 @require_safe
 @needs(VIEW)
 @revalidated
@@ -692,6 +697,7 @@ def broker(request: HttpRequest, slug: str, broker_id: int) -> HttpResponse:
         "not_read": not_read(cluster, runs, kinds),
         **broker_context(cluster, row, broker_topics_listing(request.GET), runs, bar["now"]),
         "may_propose": not cluster.read_only and is_allowed(request.user, PROPOSE, cluster),
+        "misled": row.leaders != row.preferred or (row.leaders > 0 and _has_other_leaders(cluster)),
         "throughput": broker_throughput(
             cluster, broker_id, request.GET.get("traffic"), bar["now"], runs.get(CollectorKind.TRAFFIC)
         ),

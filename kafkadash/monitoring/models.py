@@ -533,8 +533,8 @@ class EligibleReplicaState(models.Model):
     """Replicas of a topic's troubled partitions that may lead (KIP-966), as of the last refresh of metadata.
 
     ``partitions``, format 1: {partition: [ELR or null, last known ELR or null, {broker: [log end, seconds since the
-    epoch]}]}. Null: the brokers do not offer it. Log ends are those of live replicas, where the partition has no leader.
-    A partition that is not in here was not asked for.
+    epoch]}]}. Null: the brokers do not offer it. Log ends are those of live replicas, where the partition has no
+    leader. A partition that is not in here was not asked for.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE)

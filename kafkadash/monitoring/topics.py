@@ -302,6 +302,11 @@ class TopicPartitionRow:
     candidates: LeaderCandidates | None = None
 
     @property
+    def electable(self) -> bool:
+        """Return whether the preferred replica is in sync and may lead."""
+        return bool(self.line.replicas) and self.line.replicas[0] in self.line.isr
+
+    @property
     def troubled(self) -> bool:
         return self.line.shape.offline or self.line.shape.under_replicated
 
@@ -530,6 +535,7 @@ def topic(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
         "not_read": not_read(cluster, runs, kinds),
         **topic_context(cluster, row, partition_listing(request.GET), runs, bar["now"]),
         "may_elect": misled and may_propose,
+        "may_elect_uncleanly": bool(row.offline_partitions) and may_propose,
         "may_grow": may_propose and not row.internal,
         "may_delete": may_propose and not row.internal and row.topic_id != row.name,
         "throughput": topic_throughput(

@@ -32,10 +32,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ItemWords:
-    """An item on a page: the value that stands there, and the one that it gets; either may be ''."""
+    """An item on a page: the value that stands there, and the one that it gets; either may be ''.
+
+    ``notes``: what else there is to know about the latter, a line each.
+    """
 
     before: str
     after: str
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,6 +130,8 @@ TABLE: Mapping[str, Row] = {
     "execution:run_foreign": form("o", 409, changes=True),
     "execution:run_replan": form("o", 409, changes=True),
     "elections:propose": page("o", post=400, changes=True),  # what is sent has no reason
+    "elections:choose": page("o", post=400, changes=True),  # what is sent has no partition
+    "elections:unclean": page("o", post=400, changes=True),  # what is sent has no reason
     "topics:grow": page("o", post=400, changes=True),  # what is sent has no number
     "topics:delete": page("o", post=400, changes=True),  # what is sent has no reason
     "topics:create": page("o", post=400, changes=True),  # what is sent has no name

@@ -90,6 +90,8 @@ OF_A_CLUSTER: Mapping[str, Visited] = {
     f"{CLUSTER}topics/<str:topic>/add-partitions/": Visited(
         (f"{C}topics/{{topic}}/add-partitions/", f"{C}topics/{{topic}}/add-partitions/?count=99"), of_seen=True
     ),
+    f"{CLUSTER}elections/choose/": Visited((f"{C}elections/choose/",), of_seen=True),
+    f"{CLUSTER}elections/unclean/": Visited((f"{C}elections/unclean/",), of_seen=True),
     f"{CLUSTER}elections/new/": Visited((f"{C}elections/new/", f"{C}elections/new/?broker=1"), of_seen=True),
 }
 SIGNED_IN: Mapping[str, Sequence[str]] = {

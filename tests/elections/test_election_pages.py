@@ -21,6 +21,7 @@ from tests.pages.conftest import Element, Page
 
 pytestmark = pytest.mark.django_db
 NEW = "/clusters/demo/elections/new/"
+CHOOSE = "/clusters/demo/elections/choose/"
 
 
 @pytest.fixture
@@ -64,6 +65,64 @@ def test_proposal__tells_what_is_left_out(client: Client, two_misled: ElectionWo
 @pytest.mark.parametrize("scope", ["?broker=99", "?broker=x", "?broker=-1", "?broker=9999999999999", "?topic=none%00"])
 def test_proposal__of_an_unknown_broker_or_topic__is_not_found(client: Client, scope: str) -> None:
     assert ElectionErrorCode.SCOPE_UNKNOWN in read(client, NEW + scope, 404).html
+
+
+@pytest.mark.parametrize(
+    "scope", ["?topic=orders&partition=9", "?topic=orders&partition=x", "?topic=orders&partition="]
+)
+def test_proposal__of_partitions_that_are_not_there__is_not_found(client: Client, scope: str) -> None:
+    assert client.get(NEW + scope).status_code == 404
+
+
+def test_proposal__of_chosen_partitions__has_them_alone(client: Client) -> None:
+    address = f"{NEW}?topic=orders&partition=0&partition=3"
+    page = read(client, address)
+    assert [row[0] for row in rows(page)] == ["orders-0"]
+    assert page.first("#left-out .error-code").text == ElectionErrorCode.LED_LEFT_OUT
+    client.post(address, {"title": "", "why": "Skew."})
+    change = ChangeRequest.objects.get()
+    assert (change.state, change.input) == ("proposed", {"selection": {"orders": [0, 3]}})
+
+
+def test_topic_page__has_a_box_for_each_partition_that_can_be_elected(
+    client: Client, two_misled: ElectionWorld
+) -> None:
+    two_misled.lead("orders", 1, 3, isr=[3, 4])
+    page = read(client, "/clusters/demo/topics/orders/")
+    boxes = [box for box in page.find("#topic-partitions-demo input") if box.get("name") == "partition"]
+    assert [(box.get("value"), box.get("form")) for box in boxes] == [("0", "elect-chosen")]
+
+
+def test_choice__of_partitions_of_several_topics__becomes_a_draft(client: Client, two_misled: ElectionWorld) -> None:
+    two_misled.lead("clicks", 1, 2)
+    response = client.post(CHOOSE, {"partitions": "orders-1, clicks-1\norders-1"})
+    change = ChangeRequest.objects.get()
+    assert (response["Location"], change.state) == (f"/changes/{change.pk}/items/", "draft")
+    assert change.input == {"selection": {"orders": [1], "clicks": [1]}}
+    assert sorted(row[0] for row in rows(read(client, response["Location"]))) == ["clicks-1", "orders-1"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "code"),
+    [
+        (" \n\0", ElectionErrorCode.PARTITIONS_MISSING),
+        ("orders", ElectionErrorCode.PARTITION_FORMAT),
+        ("orders-1-", ElectionErrorCode.PARTITION_FORMAT),
+        ("-1", ElectionErrorCode.PARTITION_FORMAT),
+        ("orders-5", ElectionErrorCode.PARTITION_UNKNOWN),
+        ("bills-0 orders-0", ElectionErrorCode.PARTITION_UNKNOWN),
+        ("orders-99999999999999999999", ElectionErrorCode.PARTITION_FORMAT),
+        ("orders-0 " * 1001, ElectionErrorCode.TOO_MANY_PARTITIONS),
+        ("clicks-0", ShortRunErrorCode.NOTHING_TO_DO),
+    ],
+)
+def test_choice__is_wrong__is_refused_and_kept(client: Client, typed: str, code: str) -> None:
+    response = client.post(CHOOSE, {"partitions": typed})
+    page = Page.read(response)
+    assert response.status_code in (400, 409)
+    assert page.first("#partitions-error .error-code").text == code
+    assert typed.replace("\0", "").strip() in page.html
+    assert not ChangeRequest.objects.exists()
 
 
 def test_proposal__without_a_reason__is_shown_again_with_what_was_typed(client: Client) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -230,6 +230,16 @@ def _unpack_window(data: bytes | memoryview | None) -> dict[str, LogEnds]:
         name: LogEnds(topic_id, {int(partition): (end, at) for partition, (end, at) in ends.items()})
         for name, (topic_id, ends) in window.items()
     }
+
+
+def read_log_ends(cluster: Cluster, topics: Collection[str]) -> dict[str, LogEnds]:
+    """Return the last log ends that leaders of these topics told, each with its time. One query.
+
+    A leader tells its high watermark: what consumers could read, and all that was acknowledged with acks=all.
+    """
+    shards = {shard_of(topic) for topic in topics}
+    rows = LogEndWindow.objects.filter(cluster=cluster, format=1, shard__in=shards).values_list("data", flat=True)
+    return {name: ends for data in rows for name, ends in _unpack_window(data).items() if name in topics}
 
 
 def _sum_by_leader(rates: Sequence[PartitionRate]) -> dict[int, TrafficRate]:
