@@ -219,6 +219,13 @@ class Tools:
             topics[name].partitions[int(partition)] = described
         return topics
 
+    def eligible(self, topic: str) -> dict[int, tuple[Ids, Ids]]:
+        """Partition → ELR and last known ELR, of ``kafka-topics --describe``."""
+        text = self.run("topics", "--describe", "--topic", topic)
+        row = r"^\s+Topic: \S+\s+Partition: (\d+)\s.*Elr: ([\d,]*)\s+LastKnownElr: ([\d,]*)"
+        rows = re.findall(row, text, re.MULTILINE)
+        return {int(partition): (_ids(elr), _ids(last)) for partition, elr, last in rows}
+
     def partitions_that_are(self, problem: str) -> set[tuple[str, int]]:
         """Pairs (topic, partition) listed with ``--under-replicated-partitions`` and options like it."""
         text = self.run("topics", "--describe", f"--{problem}-partitions")
