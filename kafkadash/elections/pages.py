@@ -14,7 +14,7 @@ from kafkadash.accounts.errors import MissingObject
 from kafkadash.changes.errors import ChangeRefused
 from kafkadash.clusters.access import PROPOSE, cluster_for, needs
 from kafkadash.clusters.models import Cluster
-from kafkadash.core.messages import CodedMessage, choose_plural
+from kafkadash.core.messages import CodedMessage, choose_plural, coded
 from kafkadash.elections.errors import ElectionErrorCode
 from kafkadash.elections.kind import KIND
 from kafkadash.elections.selection import Selection, read_selection
@@ -28,8 +28,13 @@ from kafkadash.short_runs.pages import ItemProposal, create_item_draft, show_pro
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(PROPOSE)
 def propose(request: HttpRequest, slug: str) -> HttpResponse:
-    """``?broker=3`` or ``?topic=orders&partition=0`` narrows it; without either it is about the whole cluster."""
+    """``?broker=3`` or ``?topic=orders&partition=0`` narrows it; without either it is about the whole cluster.
+
+    ``chosen`` says that partitions were to be ticked: where none is, they are asked for.
+    """
     cluster = cluster_for(request, slug, PROPOSE)
+    if "chosen" in request.GET and not request.GET.getlist("partition"):
+        return _show_choice(request, cluster, coded(ElectionErrorCode.PARTITIONS_MISSING), HTTPStatus.BAD_REQUEST)
     return show_proposal(request, cluster, _read_scope(request, cluster))
 
 

@@ -241,7 +241,7 @@ def describe_unclean(item: PlannedItem, before: Mapping[str, Any] | None) -> Ite
     content, now = item.content, clock.now()
     there = None if before is None else before.get("leader")
     last = content["leader_end"]
-    end = "last end unknown" if last is None else f"last end {last[0]:,}, {_age(last[1], now)}"
+    end = "last end of a leader unknown" if last is None else f"last end of a leader {last[0]:,}, {_age(last[1], now)}"
     lists = [f"ISR {_name(content['isr'])}"]
     lists += [f"{word} {_name(content[key])}" for word, key in (("ELR", "elr"), ("last known ELR", "last_known"))]
     leader = "none" if there is None else f"broker {there}"

@@ -303,8 +303,8 @@ class TopicPartitionRow:
 
     @property
     def electable(self) -> bool:
-        """Return whether the preferred replica is in sync and may lead."""
-        return bool(self.line.replicas) and self.line.replicas[0] in self.line.isr
+        """Return whether the preferred replica is in sync and another one leads."""
+        return self.line.leader is not None and self.line.preferred is False and self.line.replicas[0] in self.line.isr
 
     @property
     def troubled(self) -> bool:
@@ -528,13 +528,15 @@ def topic(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
     kinds = (*_KINDS, CollectorKind.REASSIGNMENTS, CollectorKind.GROUPS)
     misled = row.preferred_leaders is not None and row.preferred_leaders < row.partition_count
     may_propose = not cluster.read_only and is_allowed(request.user, PROPOSE, cluster)
+    shown = topic_context(cluster, row, partition_listing(request.GET), runs, bar["now"])
     context = {
         **bar,
         "tab": "topics",
         "live_keys": [read_hint(kind, slug) for kind in kinds],
         "not_read": not_read(cluster, runs, kinds),
-        **topic_context(cluster, row, partition_listing(request.GET), runs, bar["now"]),
+        **shown,
         "may_elect": misled and may_propose,
+        "may_choose": may_propose and any(each.electable for each in shown["rows"]),
         "may_elect_uncleanly": bool(row.offline_partitions) and may_propose,
         "may_grow": may_propose and not row.internal,
         "may_delete": may_propose and not row.internal and row.topic_id != row.name,

@@ -52,7 +52,9 @@ def test_election__from_the_topics_page_to_its_end(
     alice, bob = (new_context(storage_state=session).new_page() for session in (alices_session, bobs_session))
     alice.goto(f"/clusters/demo/topics/?q={misled_topic}")
     alice.get_by_role("link", name=misled_topic).click(timeout=REFRESHED_MS)
-    alice.get_by_role("link", name=ELECT).click(timeout=REFRESHED_MS)
+    expect(alice.get_by_role("link", name=ELECT)).to_be_visible(timeout=REFRESHED_MS)
+    alice.get_by_label("elect 2").check()
+    alice.get_by_role("button", name="Elect chosen leaders").click()
 
     expect(alice.locator("#items tbody tr")).to_have_text(re.compile(rf"{misled_topic}-0\s*broker 1\s*broker 2"))
     alice.get_by_role("button", name="Submit for approval").click()

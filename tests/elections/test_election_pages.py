@@ -93,6 +93,11 @@ def test_topic_page__has_a_box_for_each_partition_that_can_be_elected(
     assert [(box.get("value"), box.get("form")) for box in boxes] == [("0", "elect-chosen")]
 
 
+def test_proposal__no_box_is_ticked__asks_for_partitions(client: Client) -> None:
+    page = read(client, f"{NEW}?topic=orders&chosen=on", 400)
+    assert page.first("#partitions-error .error-code").text == ElectionErrorCode.PARTITIONS_MISSING
+
+
 def test_choice__of_partitions_of_several_topics__becomes_a_draft(client: Client, two_misled: ElectionWorld) -> None:
     two_misled.lead("clicks", 1, 2)
     response = client.post(CHOOSE, {"partitions": "orders-1, clicks-1\norders-1"})
