@@ -63,7 +63,7 @@ ELECTION_MESSAGES: Mapping[ElectionReasonCode, MessageTemplate] = {
         "No replica is live, so Kafka cannot elect any.", "Start a broker of the replicas."
     ),
     ElectionReasonCode.CHOICE_CHANGED: MessageTemplate(
-        "Kafka would now elect {now}; {planned} was planned.", "Refresh the plan, and check the loss again."
+        "Kafka's choice is now {now}; broker {planned} was planned.", "Refresh the plan, and check the loss again."
     ),
     ElectionReasonCode.LED_AGAIN: MessageTemplate(
         "Broker {leader} leads again, with all committed records.", "No action needed."

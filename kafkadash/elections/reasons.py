@@ -39,10 +39,10 @@ class CleanPossible(CodedReason, code=ElectionReasonCode.CLEAN_POSSIBLE):
 
 
 class ChoiceChanged(CodedReason, code=ElectionReasonCode.CHOICE_CHANGED):
-    """The brokers that Kafka would elect now and when it was planned, each in words."""
+    """``now``: the broker that Kafka would elect, in words."""
 
     now: str
-    planned: str
+    planned: int
 
 
 class LedAgain(CodedReason, code=ElectionReasonCode.LED_AGAIN):

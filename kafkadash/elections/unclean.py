@@ -2,8 +2,8 @@
 
 Each item is one partition without a leader. Kafka chooses among its live replicas, and what the chosen one does not
 have is lost for good. An item is reached once the approved broker leads, or one that has all committed records. It is
-ready while no live replica is in the ISR or the ELR and Kafka would choose the approved broker, and it does not fit
-otherwise.
+ready while no live replica is in the ISR or the ELR and Kafka would choose the approved broker, where one was certain,
+and it does not fit otherwise.
 
 The rules of the choice are those of org.apache.kafka.controller.PartitionChangeBuilder.electAnyLeader.
 """
@@ -88,9 +88,9 @@ def judge_unclean(
         return ItemReading(ReadingState.UNFIT, CleanPossible(found.clean), before)
     if not found.live:
         return ItemReading(ReadingState.UNFIT, PlainReason(ElectionReasonCode.NO_REPLICA_LIVE), before)
-    if found.choice != wanted["choice"]:
-        changed = ChoiceChanged(_name_choice(found.choice), _name_choice(wanted["choice"]))
-        return ItemReading(ReadingState.UNFIT, changed, before)
+    if wanted["choice"] not in (None, found.choice):
+        now = "uncertain" if found.choice is None else f"broker {found.choice}"
+        return ItemReading(ReadingState.UNFIT, ChoiceChanged(now, wanted["choice"]), before)
     return ItemReading(ReadingState.READY, found=before)
 
 
@@ -272,7 +272,7 @@ def _name(brokers: Collection[int] | None) -> str:
 
 
 def _name_choice(choice: int | None) -> str:
-    return "a live replica of Kafka's choice" if choice is None else f"broker {choice}"
+    return "a replica of Kafka's choice" if choice is None else f"broker {choice}"
 
 
 def describe_start(items: Items) -> list[str]:

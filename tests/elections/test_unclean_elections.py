@@ -175,6 +175,16 @@ def test_run__partition_is_led_again_by_its_isr__is_not_needed(orphaned: Unclean
     assert orphaned.uncleanly == 0
 
 
+def test_run__choice_was_not_certain__any_live_replica_leads(orphaned: UncleanWorld) -> None:
+    orphaned.orphan("orders", 0, isr=[], down=[3])
+    orphaned.know(None, None, {})
+    change = orphaned.queue()
+    assert items_of(change)[0].content["choice"] is None
+    orphaned.know([], [2], {})
+    change = orphaned.until(change, "done")
+    assert (orphaned.states(change), orphaned.run(change).outcome) == ({"orders-0": "done"}, "clean")
+
+
 def test_run__one_partition_fails__ends_with_exceptions(orphaned: UncleanWorld) -> None:
     orphaned.orphan("orders", 4, isr=[3], down=[3])
     orphaned.kafka.refuse[TopicPartition("orders", 4)] = ItemError(as_message("none live"), 83, "NONE")

@@ -41,7 +41,8 @@ def test_it_says_what_is_wrong_since_when_and_what_to_do(finding: Finding, get_p
     facts = page.facts("#finding-facts")
     assert figures_of(facts["Measured"]) == ["2", "0"]
     assert (facts["Opened"], facts["Last seen"], figures_of(facts["Closed"])) == ("02:03:01", "02:03:01", [])
-    assert page.links("#finding-facts") == ["/clusters/demo/topics/?state=offline"]
+    steps = ["/clusters/demo/topics/?state=offline", "/clusters/demo/elections/unclean/"]
+    assert page.links("#finding-facts") == steps
     assert page.links("#runbook .panel-head") == ["/runbooks/offline-partitions/"]
     assert 'href="/clusters/demo/topics/?state=offline"' in page.html
 
