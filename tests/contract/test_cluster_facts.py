@@ -147,6 +147,15 @@ def test_eligible_replicas__are_read_page_by_page(
     assert sum(fake.asked_of[DESCRIBE_TOPIC_PARTITIONS].values()) == 5
 
 
+def test_eligible_replicas__broker_names_the_same_page_again__comes_to_an_end(
+    fake: FakeKafka, connect: Callable[[ClusterConnection], WireAdmin]
+) -> None:
+    fake.model.partitions_per_page = 0
+    fake.model.add_topic("a", [[1, 2]] * 5)
+    admin = connect(ClusterConnection("fake", 1, fake.bootstrap_servers))
+    assert admin.eligible_replicas({"a": [0, 4]}, deadline=DEADLINE) == {}
+
+
 def test_eligible_replicas__broker_does_not_offer_them__is_not_supported(
     fake: FakeKafka, connect: Callable[[ClusterConnection], WireAdmin]
 ) -> None:
