@@ -18,7 +18,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 from kafkadash.devtools.playground.load import LoadTopic, load_topics
 from tests.e2e.product import CHECKOUT, Product
 from tests.e2e.test_ten_tasks import REFRESHED_MS, RUN_MS, approve_change
-from tests.e2e.visitor import TWO_LOOKS, Visitor
+from tests.e2e.visitor import Visitor
 
 ELECT = "Elect preferred leaders"
 SCREENS = CHECKOUT / "var" / "screens" / "elections"
@@ -60,18 +60,18 @@ def test_election__from_the_topics_page_to_its_end(
     alice.get_by_role("button", name="Submit for approval").click()
     expect(alice.locator("#why-error")).to_be_visible()
     visitor = Visitor(alice, SCREENS)
-    visitor.visit(alice.url, "proposal", looks=TWO_LOOKS)
+    visitor.visit(alice.url, "proposal")
     widen(alice)
     alice.get_by_role("button", name="Save draft").click()
     alice.wait_for_url(re.compile(r"/changes/\d+/items/$"))
     number = alice.url.split("/changes/")[1].split("/")[0]
-    visitor.visit(alice.url, "draft", looks=TWO_LOOKS)
+    visitor.visit(alice.url, "draft")
     widen(alice)
     alice.get_by_label("Reason").fill("Its replicas were reordered.")
     alice.get_by_role("button", name="Submit for approval").click()
     alice.wait_for_url(re.compile(r"/changes/\d+/$"))
-    visitor.visit(alice.url, "proposed", looks=TWO_LOOKS)
-    visitor.visit(f"/changes/{number}/items/cancel/", "cancel", looks=TWO_LOOKS)
+    visitor.visit(alice.url, "proposed")
+    visitor.visit(f"/changes/{number}/items/cancel/", "cancel")
     widen(alice)
 
     approve_change(bob, number)
@@ -80,6 +80,6 @@ def test_election__from_the_topics_page_to_its_end(
     alice.get_by_role("button", name="Start change", exact=True).click()
     expect(alice.locator("#ended")).to_contain_text("1 of 1 partition as planned", timeout=RUN_MS)
     expect(alice.locator("#items [data-item=done]")).to_have_count(1)
-    visitor.visit(f"/changes/{number}/", "done", looks=TWO_LOOKS)
+    visitor.visit(f"/changes/{number}/", "done")
     assert visitor.wrong == []
     assert product.tools.topics("--topic", misled_topic)[misled_topic].partitions[0].leader == 2

@@ -14,7 +14,7 @@ from kafkadash.topics.errors import TopicErrorCode
 from tests.e2e.product import CHECKOUT, Product
 from tests.e2e.test_elections import widen
 from tests.e2e.test_ten_tasks import REFRESHED_MS, RUN_MS, approve_change
-from tests.e2e.visitor import TWO_LOOKS, Visitor
+from tests.e2e.visitor import Visitor
 
 SCREENS = CHECKOUT / "var" / "screens" / "topics"
 
@@ -34,7 +34,7 @@ def test_topics__from_the_list_to_their_end(
     alice.get_by_label("Partitions").fill("3")
     alice.get_by_role("button", name="Plan topics").click()
     expect(alice.locator("#id_names-error")).to_contain_text(TopicErrorCode.NAME_TAKEN)
-    visitor.look(alice.url, "refused", TWO_LOOKS)
+    visitor.look(alice.url, "refused")
     widen(alice)
     alice.get_by_label("Names").fill("\n".join(names))
     alice.get_by_label("Configs").fill("retention.ms=3600000")
@@ -42,7 +42,7 @@ def test_topics__from_the_list_to_their_end(
     alice.wait_for_url(re.compile(r"/changes/\d+/items/$"))
     number = alice.url.split("/changes/")[1].split("/")[0]
     expect(alice.locator("#items tbody tr")).to_have_count(2)
-    visitor.look(alice.url, "draft", TWO_LOOKS)
+    visitor.look(alice.url, "draft")
     widen(alice)
     planned = alice.locator("#items tbody").inner_text()
     alice.get_by_label("Reason").fill("The billing service starts.")
@@ -54,7 +54,7 @@ def test_topics__from_the_list_to_their_end(
     alice.locator("#change-bar").get_by_role("link", name="Start change…").click(timeout=REFRESHED_MS)
     alice.get_by_role("button", name="Start change", exact=True).click()
     expect(alice.locator("#ended")).to_contain_text("2 of 2 topics as planned", timeout=RUN_MS)
-    visitor.look(alice.url, "done", TWO_LOOKS)
+    visitor.look(alice.url, "done")
     assert visitor.wrong == []
     told = product.tools.topics()
     for name in names:
@@ -75,7 +75,7 @@ def delete_in_browser(alice: Page, topic: str, visitor: Visitor) -> None:
     alice.get_by_label("Confirmation").fill("orders")
     alice.get_by_role("button", name="Submit for approval").click()
     expect(alice.locator("#confirm-error")).to_contain_text(ShortRunErrorCode.NOT_CONFIRMED)
-    visitor.look(alice.url, "delete", TWO_LOOKS)
+    visitor.look(alice.url, "delete")
     widen(alice)
     alice.get_by_label("Confirmation").fill(topic)
     alice.get_by_role("button", name="Submit for approval").click()

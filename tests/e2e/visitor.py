@@ -59,7 +59,7 @@ FIND_COLOUR_VIOLATIONS = """
   return axe.run(judged, options).then((found) => found.violations);
 }
 """
-# For a page that was looked at in all ways of another cluster, and with another filter.
+# A width changes places and a theme colours. ONE_LOOK: of another cluster or with another filter.
 TWO_LOOKS: Sequence[Look] = ((1440, "light"), (320, "dark"))
 ONE_LOOK: Sequence[Look] = ((320, "dark"),)
 # Chromium's own word on a page that is answered with 400, 403 or 404, as it should be.
@@ -101,7 +101,7 @@ class Visitor:
         name: str,
         status: int = 200,
         shows: Iterable[str] = (),
-        looks: Sequence[Look] = EVERY_LOOK,
+        looks: Sequence[Look] = TWO_LOOKS,
     ) -> None:
         """``shows``: texts that must stand in the page, read elsewhere than from the product."""
         self._said.clear()
@@ -129,7 +129,7 @@ class Visitor:
         main = re.sub(r"\s+", " ", self.page.locator("main").text_content() or "")
         return [text for text in shows if text not in main]
 
-    def look(self, address: str, name: str, looks: Sequence[Look] = EVERY_LOOK) -> None:
+    def look(self, address: str, name: str, looks: Sequence[Look] = TWO_LOOKS) -> None:
         page = self.page
         if page.locator("#live").count():
             expect(page.locator("#connection")).to_have_text("Live")

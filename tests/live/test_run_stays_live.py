@@ -25,7 +25,7 @@ from kafkadash.execution.engine.state import RowState
 from kafkadash.execution.live_keys import run_keys
 from kafkadash.execution.models import Execution, Move, ThrottleEntry
 from kafkadash.kafka.throttles import LEADER_LIST, LEADER_RATE
-from tests.e2e.visitor import TWO_LOOKS, Visitor
+from tests.e2e.visitor import Visitor
 from tests.execution.ledger_run import broker_away
 from tests.execution.stored_runs import MB, figures, progressed, requested, row_now, running
 from tests.live.conftest import Server
@@ -126,13 +126,13 @@ def test_every_state__has_nothing_wrong_in_both_themes_and_on_a_phone(
             held=pack_reasons([PlainReason(RunReasonCode.PAUSED)] if state == ChangeState.PAUSED else []),
         )
         Move.objects.filter(execution=run, state=RowState.UNKNOWN).update(asks=True, **reason_columns(NoTraceOfIt(3)))
-        visitor.visit(f"{at}/changes/{change.pk}/run/", state.value, looks=TWO_LOOKS)
+        visitor.visit(f"{at}/changes/{change.pk}/run/", state.value)
         if state == ChangeState.EXECUTING:
             move = Move.objects.filter(execution=run).earliest("pk")
-            visitor.visit(f"{at}/changes/{change.pk}/run/row/?move={move.pk}", "row", looks=TWO_LOOKS)
+            visitor.visit(f"{at}/changes/{change.pk}/run/row/?move={move.pk}", "row")
             visitor.visit(f"{at}/changes/{change.pk}/run/?s=stuck", "stuck")
             for place in (("broker", "1", LEADER_RATE), ("topic", "payments.ledger-by-account.v2", LEADER_LIST)):
                 named = dict(zip(("resource", "name", "key"), place, strict=True))
                 ThrottleEntry.objects.create(execution=run, state="obliged", **reason_columns(broker_away(1)), **named)
-            visitor.visit(f"{at}/changes/{change.pk}/run/ledger/", "ledger", looks=TWO_LOOKS)
+            visitor.visit(f"{at}/changes/{change.pk}/run/ledger/", "ledger")
     assert not visitor.wrong, "\n".join(visitor.wrong)
