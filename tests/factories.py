@@ -29,6 +29,7 @@ from kafkadash.monitoring.models import (
     ConfigSource,
     GroupState,
     MoveOutcome,
+    PrincipalRights,
     QuorumSnapshot,
     ReassignmentSnapshot,
     ThrottledResource,
@@ -294,6 +295,9 @@ def three_brokers(cluster: Cluster, taken_at: datetime) -> list[BrokerNode]:
     ]
 
 
+ALL_RIGHTS = ["Alter", "AlterConfigs", "Create", "Delete", "Describe", "DescribeConfigs"]
+
+
 def watched(
     name: str,
     now: datetime = NOW,
@@ -313,6 +317,9 @@ def watched(
     read: dict[str, Any] = {"cluster": cluster, "started_at": taken_at, "taken_at": taken_at}
     Collection.objects.bulk_create(
         CollectionFactory.build(kind=kind, rows=ROWS[kind], **read) for kind in CollectorKind
+    )
+    PrincipalRights.objects.create(
+        cluster=cluster, on_cluster=ALL_RIGHTS, on_topics={"usual": ALL_RIGHTS, "others": {}}, taken_at=taken_at
     )
     there = nodes(cluster, taken_at)
     BrokerState.objects.bulk_create(broker for broker, _ in there)

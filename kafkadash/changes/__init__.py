@@ -13,6 +13,7 @@ PUBLIC_MODULES = (
     "recheck",
     "request_validation",
     "review",
+    "rights",
     "risk",
     "services",
     "state_machine",

@@ -6,9 +6,18 @@ class ChangesConfig(AppConfig):
     label = "changes"
 
     def ready(self) -> None:
-        from kafkadash.changes.messages import CHANGE_MESSAGES, RISK_MESSAGES, RISK_WRITERS, WORKFLOW_MESSAGES
+        from kafkadash.changes.messages import (
+            CHANGE_MESSAGES,
+            RIGHTS_MESSAGES,
+            RIGHTS_TITLES,
+            RISK_MESSAGES,
+            RISK_WRITERS,
+            WORKFLOW_MESSAGES,
+        )
         from kafkadash.core.messages import register_messages
 
         register_messages(CHANGE_MESSAGES)
         register_messages(WORKFLOW_MESSAGES)
+        register_messages(RIGHTS_MESSAGES)
+        register_messages(RIGHTS_TITLES)
         register_messages(RISK_MESSAGES, RISK_WRITERS)

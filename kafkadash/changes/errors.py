@@ -87,6 +87,20 @@ class ChangeErrorCode(StrEnum):
     CHANGE_KIND_UNKNOWN = "change-kind-unknown"
 
 
+class RightsTitle(StrEnum):
+    """Code of the title of the check of ACLs."""
+
+    GRANTED = "rights-granted"
+
+
+class RightsCode(StrEnum):
+    """Codes of what the check of ACLs finds missing or unknown."""
+
+    MISSING_ON_CLUSTER = "right-missing-cluster"
+    MISSING_ON_TOPICS = "right-missing-topics"
+    UNREAD = "rights-unread"
+
+
 class ChangeRefused(UserError):
     """Refusal of an action on a change request; nothing was written."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kafkadash.changes.errors import ChangeErrorCode
+from kafkadash.changes.errors import ChangeErrorCode, RightsCode, RightsTitle
 from kafkadash.changes.risk import RiskCode
 from kafkadash.changes.state_machine import WorkflowErrorCode
 from kafkadash.core.messages import MessageTemplate, Writer
@@ -195,6 +195,26 @@ CHANGE_MESSAGES: Mapping[ChangeErrorCode, MessageTemplate] = {
     ),
 }
 
+
+_GRANT = "Grant it, then collect again: {line}"
+
+RIGHTS_TITLES: Mapping[RightsTitle, MessageTemplate] = {
+    RightsTitle.GRANTED: MessageTemplate("Kafka grants what the change needs"),
+}
+
+RIGHTS_MESSAGES: Mapping[RightsCode, MessageTemplate] = {
+    RightsCode.MISSING_ON_CLUSTER: MessageTemplate("kafkadash lacks {operation} on the cluster.", _GRANT),
+    RightsCode.MISSING_ON_TOPICS: MessageTemplate(
+        "kafkadash lacks {operation} on {topic}.",
+        _GRANT,
+        many="kafkadash lacks {operation} on {topics:# topic|# topics}, {topic} among them.",
+        by="topics",
+    ),
+    RightsCode.UNREAD: MessageTemplate(
+        "Kafka does not tell what it grants to kafkadash.",
+        "Test the connection. Describe on the cluster is needed, and Kafka 2.8 or newer.",
+    ),
+}
 
 RISK_MESSAGES: Mapping[RiskCode, MessageTemplate] = {
     RiskCode.BYTES: MessageTemplate("moves {share:percent} of the bytes"),

@@ -12,6 +12,7 @@ from typing import Any
 
 from django.db.models import F, Q
 
+from kafkadash.changes.rights import NeededRight
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded
@@ -182,6 +183,7 @@ def make_known() -> None:
             title=ElectionCheckTitle.FITS,
             find_faults=find_faults,
             risk=find_risk,
+            rights=lambda _: [NeededRight("Alter")],
             words=describe_election,
             start_words=describe_start,
             columns=("Partition", "Leader", "Preferred leader"),

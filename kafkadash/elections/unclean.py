@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from kafkadash.changes.rights import NeededRight
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
 from kafkadash.core import clock
@@ -303,6 +304,7 @@ def make_known() -> None:
             title=ElectionCheckTitle.UNCLEAN_FITS,
             find_faults=find_faults,
             risk=find_risk,
+            rights=lambda _: [NeededRight("Alter")],
             words=describe_unclean,
             start_words=describe_start,
             columns=("Partition", "Leader", "After the election"),

@@ -61,6 +61,18 @@ _CLUSTER_COSTS = {
     "DescribeConfigs": "broker configuration and throttles",
 }
 
+# Operations that changes need, and which changes: on the cluster, and on topics.
+_CHANGES_ON_CLUSTER = {
+    "Alter": "moves and elections",
+    "AlterConfigs": "throttles, and configs of brokers",
+    "Create": "new topics",
+}
+_CHANGES_ON_TOPICS = {
+    "AlterConfigs": "throttled replicas, and configs of topics",
+    "Alter": "more partitions",
+    "Delete": "deletions of topics",
+}
+
 
 class TestSteps:
     """Adds steps to the result of a running job; each ``begin`` is a place where a cancel or the deadline ends it."""
@@ -135,7 +147,32 @@ def check_permissions(steps: TestSteps, admin: KafkaAdmin, brokers: Sequence[Bro
     else:
         topics = f" and {choose_plural('# topic|# topics', len(granted.topics))}" if granted.topics else ""
         steps.end("ok", f"Describe and DescribeConfigs are granted on the cluster{topics}.")
+    if granted.cluster:
+        _report_changes(steps, granted)
     return missing
+
+
+def _report_changes(steps: TestSteps, granted: GrantedPermissions) -> None:
+    """Tell which changes the principal may make. A principal that may make none only watches, which is no fault."""
+    steps.begin("changes", "Permissions for changes", 0.95)
+    held = granted.cluster or frozenset()
+    missing: list[Said] = [
+        coded(JobErrorCode.CHANGE_NOT_GRANTED, operation=name, where="the cluster", changes=changes)
+        for name, changes in _CHANGES_ON_CLUSTER.items()
+        if name not in held
+    ]
+    for name, changes in _CHANGES_ON_TOPICS.items():
+        without = sorted(topic for topic, may in granted.topics.items() if may is not None and name not in may)
+        if without:
+            which = "all topics" if len(without) == len(granted.topics) else _quote_names(without)
+            missing.append(coded(JobErrorCode.CHANGE_NOT_GRANTED, operation=name, where=which, changes=changes))
+    if not missing:
+        steps.end("ok", "Moves, elections, and changes of configs and topics are granted.")
+    elif not held & _CHANGES_ON_CLUSTER.keys():
+        steps.end("ok", "No changes are granted: kafkadash can only watch this cluster.")
+    else:
+        texts = "# permission for changes is missing.|# permissions for changes are missing."
+        steps.end("warning", choose_plural(texts, len(missing)), missing)
 
 
 def _missing_on_cluster(granted: GrantedPermissions) -> list[Said]:

@@ -29,4 +29,5 @@ class JobErrorCode(StrEnum):
     QUORUM_UNREAD = "quorum-unread"
     RIGHTS_UNKNOWN = "rights-unknown"
     MISSING_ON_CLUSTER = "missing-on-cluster"
+    CHANGE_NOT_GRANTED = "change-not-granted"
     MISSING_ON_TOPICS = "missing-on-topics"

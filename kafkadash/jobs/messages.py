@@ -65,6 +65,7 @@ JOB_MESSAGES: Mapping[Code, MessageTemplate] = {
     Code.QUORUM_UNREAD: MessageTemplate("", "The controller quorum could not be read: {why}"),
     Code.RIGHTS_UNKNOWN: MessageTemplate("", "The permissions of the principal could not be read: {why}"),
     Code.MISSING_ON_CLUSTER: MessageTemplate("{permission} on the cluster is missing. Not available: {costs}.", _GRANT),
+    Code.CHANGE_NOT_GRANTED: MessageTemplate("{operation} on {where} is missing. Refused: {changes}.", _GRANT),
     Code.MISSING_ON_TOPICS: MessageTemplate(
         "{permission} on {which} is missing. Not available: their configuration and throttled replicas.", _GRANT
     ),

@@ -550,6 +550,26 @@ class EligibleReplicaState(models.Model):
         return f"eligible replicas of topic {self.topic_id}"
 
 
+class PrincipalRights(models.Model):
+    """Operations that Kafka grants to kafkadash's principal (KIP-430), by the names of AclOperation.
+
+    ``on_cluster``: null where the brokers do not tell, empty for a principal without Describe on the cluster.
+    ``on_topics``: {usual: those on most topics, others: {topic: those on it}}; null where a broker did not tell.
+    """
+
+    cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, related_name="rights")
+    format = models.PositiveSmallIntegerField(default=1)
+    on_cluster = models.JSONField(null=True)
+    on_topics = models.JSONField(default=dict)
+    taken_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "principal rights"
+
+    def __str__(self) -> str:
+        return f"rights on cluster {self.cluster_id}"
+
+
 class BrokerState(models.Model):
     """A broker as last seen; the row stays when it goes, with ``gone_at`` set."""
 

@@ -8,6 +8,7 @@ Answers are asked for often: controllers take a broker for alive until its sessi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
@@ -16,7 +17,7 @@ from kafkadash.clusters.models import Cluster, ClusterMode
 from kafkadash.core.failures import FailureKind
 from kafkadash.core.leases import WriteStamp, one_writer_of_shapes
 from kafkadash.core.rows import update_rows
-from kafkadash.kafka.api import ApiVersions
+from kafkadash.kafka.api import ApiVersions, KafkaFailure
 from kafkadash.monitoring.collectors import (
     CollectContext,
     CollectedFacts,
@@ -26,7 +27,7 @@ from kafkadash.monitoring.collectors import (
     to_utc,
 )
 from kafkadash.monitoring.metadata_collector import store_figures
-from kafkadash.monitoring.models import BrokerState, Capabilities, CollectorKind
+from kafkadash.monitoring.models import BrokerState, Capabilities, CollectorKind, PrincipalRights
 
 DESCRIBE_QUORUM = 55
 K = TypeVar("K", bound=Hashable)
@@ -87,6 +88,8 @@ def read(asking: CollectContext) -> CollectedFacts:
     asking.step()
     answer = asking.admin.api_versions(deadline=asking.deadline)
     refuse_nothing(answer.brokers, answer.errors)
+    asking.step()
+    rights = _read_rights(asking)
     cluster, taken_at = asking.cluster, to_utc(answer.taken_at)
     releases = {broker: at_least(offered) for broker, offered in answer.brokers.items()}
     modes = {ClusterMode.KRAFT if is_kraft(offered) else ClusterMode.ZOOKEEPER for offered in answer.brokers.values()}
@@ -110,6 +113,8 @@ def read(asking: CollectContext) -> CollectedFacts:
         if releases:
             store_figures(cluster, {"kafka_version": f"{oldest} or newer" if oldest else ""})
             _store_capabilities(cluster, capable, taken_at)
+        if rights is not None:
+            PrincipalRights.objects.update_or_create(cluster=cluster, defaults=rights)
         update_rows(BrokerState, changed)
 
     return CollectedFacts(
@@ -119,6 +124,25 @@ def read(asking: CollectContext) -> CollectedFacts:
         not_answered=sorted(find_silent_brokers(answer.errors)),
         errors=broker_errors(answer.errors),
     )
+
+
+def _read_rights(asking: CollectContext) -> dict[str, object] | None:
+    """Return the columns of ``PrincipalRights``; None where this refresh cannot tell, so that the last reading stays.
+
+    Versions are collected all the same: rights that Kafka does not tell are no failure of them.
+    """
+    try:
+        granted = asking.admin.permissions(deadline=asking.deadline)
+    except KafkaFailure:
+        return None
+    sets = {topic: None if held is None else sorted(held) for topic, held in granted.topics.items()}
+    counted = Counter(tuple(held) for held in sets.values() if held is not None)
+    usual = list(counted.most_common(1)[0][0]) if counted else None
+    return {
+        "on_cluster": None if granted.cluster is None else sorted(granted.cluster),
+        "on_topics": {"usual": usual, "others": {topic: held for topic, held in sets.items() if held != usual}},
+        "taken_at": to_utc(granted.taken_at),
+    }
 
 
 def _pack_capabilities(answer: ApiVersions, releases: Mapping[int, str]) -> dict[str, object]:

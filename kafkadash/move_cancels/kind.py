@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from kafkadash.changes.rights import NeededRight
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded
@@ -194,6 +195,7 @@ def make_known() -> None:
             title=CancelCheckTitle.FITS,
             find_faults=find_faults,
             risk=find_risk,
+            rights=lambda _: [NeededRight("Alter")],
             words=describe_cancel,
             start_words=describe_start,
             columns=("Partition", "Replicas", "After the cancel"),

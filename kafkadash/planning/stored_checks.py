@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -12,6 +13,7 @@ from kafkadash.changes import plan
 from kafkadash.changes.checks import CheckOutcome
 from kafkadash.changes.models import ChangeRequest, PlanArtifact
 from kafkadash.changes.plan import PartitionMove, read_rows
+from kafkadash.changes.rights import NeededRight, check_rights, name_topics
 from kafkadash.planning.preconditions import PreconditionLimits, check_preconditions
 from kafkadash.planning.proposal import ROLLBACK
 from kafkadash.planning.stored_topology import load_topology
@@ -27,7 +29,10 @@ def run_stored_checks(change: ChangeRequest, now: datetime) -> CheckOutcome:
         raise ValueError(f"#{change.pk} has no plan to check")
     rows = plan_rows(change.artifact_id)
     loaded = load_topology(change.cluster, frozenset(row.topic for row in rows))
-    return check_preconditions(rows, run_options(change), limits_of(change.input), loaded.seen, now)
+    checked = check_preconditions(rows, run_options(change), limits_of(change.input), loaded.seen, now)
+    throttled = name_topics(row.topic for row in rows)
+    needed = [NeededRight("Alter"), NeededRight("AlterConfigs"), NeededRight("AlterConfigs", throttled)]
+    return replace(checked, checks=(*checked.checks, check_rights(change.cluster, needed)))
 
 
 @lru_cache(maxsize=KEPT_PLANS)

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from kafkadash.changes.models import ChangeRequest, PlanArtifact
 from kafkadash.changes.plan import compute_digest, hash_artifact
+from kafkadash.changes.rights import NeededRight
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedMessage, CodedReason
@@ -58,8 +59,9 @@ class ShortKind:
     read). ``send`` sends the requests of items, and its answer names them by subject; a request that is sent twice must
     do the same as once. Both get at most ``batch`` items.
 
-    ``plan`` makes the items of an input, ``find_faults`` returns why some do not fit any more, by subject, and ``risk``
-    judges them. These read stored rows of the kinds ``facts``, never Kafka. ``title``: of the check by ``find_faults``.
+    ``plan`` makes the items of an input, ``find_faults`` returns why some do not fit any more, by subject, ``risk``
+    judges them, and ``rights`` are the ACLs that their requests need. These read stored rows of the kinds ``facts``,
+    never Kafka. ``title``: of the check by ``find_faults``.
     ``words`` describes an item, with the values found before it was sent where these are known. ``start_words``:
     sentences about a start. ``columns``: heads of the columns of the item, of its value now and of the one planned.
     ``obstacle``: why a run has to wait on a cluster, as stored. ``confirm``: the text that a person has to type before
@@ -77,6 +79,7 @@ class ShortKind:
     title: StrEnum
     find_faults: Callable[[Cluster, Items], Mapping[str, CodedReason]]
     risk: Callable[[Cluster, Items], RiskFacts]
+    rights: Callable[[Items], Sequence[NeededRight]]
     words: Callable[[PlannedItem, Mapping[str, Any] | None], ItemWords]
     start_words: Callable[[Items], Sequence[str]]
     columns: tuple[str, str, str]

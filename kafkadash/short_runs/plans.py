@@ -17,6 +17,7 @@ from kafkadash.changes.checks import ChangeCheck, CheckOutcome, CheckResult, Che
 from kafkadash.changes.errors import ChangeErrorCode, ChangeRefused
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.plans import refresh_plan, store_plan
+from kafkadash.changes.rights import check_rights
 from kafkadash.clusters.models import Cluster
 from kafkadash.core import clock
 from kafkadash.core.messages import coded, reason_message
@@ -119,7 +120,7 @@ def check_items(change: ChangeRequest, now: datetime) -> CheckOutcome:
     result = CheckResult.FAILED if faults else CheckResult.PASSED
     figure = f"{len(items) - len(faults):,} of {len(items):,}"
     check = ChangeCheck("items_fit", CheckSubject.CONTENT, result, title, figure, problems, len(faults))
-    return CheckOutcome((check,), freshness.taken_at)
+    return CheckOutcome((check, check_rights(change.cluster, kind.rights(items))), freshness.taken_at)
 
 
 def share_of_partitions(cluster: Cluster, number: int) -> float | None:

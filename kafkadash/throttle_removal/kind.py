@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from kafkadash.changes.rights import NeededRight, name_topics
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.formatting import format_size
@@ -195,6 +196,14 @@ def find_obstacle(cluster: Cluster) -> CodedReason | None:
     return None if number is None else RunActive(number)
 
 
+def find_rights(items: Items) -> list[NeededRight]:
+    """Return AlterConfigs on the cluster for rates, and on topics for their lists."""
+    topics = name_topics(item.content["name"] for item in items if item.content["key"] in LISTS)
+    lists = [NeededRight("AlterConfigs", topics)] if topics else []
+    rates = [NeededRight("AlterConfigs")] if any(item.content["key"] not in LISTS for item in items) else []
+    return [*rates, *lists]
+
+
 def describe_removal(item: PlannedItem, before: Mapping[str, Any] | None) -> ItemWords:
     value = item.content["value"] if before is None else before.get("value")
     return ItemWords("not set" if value is None else _describe_value(item.content["key"], value), "not set")
@@ -227,6 +236,7 @@ def make_known() -> None:
             title=RemovalCheckTitle.FITS,
             find_faults=find_faults,
             risk=lambda *_: RiskFacts(bytes_share=0.0, partitions_share=0.0),
+            rights=find_rights,
             words=describe_removal,
             start_words=describe_start,
             columns=("Throttle", "Value", "Afterwards"),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from kafkadash.changes.rights import NeededRight
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.formatting import join_items
@@ -217,6 +218,7 @@ def make_known() -> None:
             title=TopicCheckTitle.CREATION_FITS,
             find_faults=find_faults,
             risk=find_risk,
+            rights=lambda _: [NeededRight("Create")],
             words=describe_topic,
             start_words=describe_start,
             columns=("Topic", "Now", "Planned"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kafkadash.changes.rights import NeededRight, name_topics
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.formatting import format_size
@@ -131,6 +132,7 @@ def make_known() -> None:
             title=TopicCheckTitle.DELETION_FITS,
             find_faults=find_faults,
             risk=find_risk,
+            rights=lambda items: [NeededRight("Delete", name_topics(item.content["topic"] for item in items))],
             words=describe_deletion,
             start_words=describe_start,
             columns=("Topic", "Now", "Planned"),

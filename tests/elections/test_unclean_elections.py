@@ -261,7 +261,7 @@ def test_draft__broker_of_the_isr_is_back__does_not_fit(orphaned: UncleanWorld) 
     row = TopicState.objects.get(name="orders")
     row.partitions[0][5] = []
     row.save()
-    [check] = check_items(draft, orphaned.clock).checks
+    check = check_items(draft, orphaned.clock).checks[0]
     assert [problem.params["why"].code for problem in check.problems] == [ElectionReasonCode.CLEAN_POSSIBLE]
 
 

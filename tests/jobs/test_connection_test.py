@@ -170,6 +170,7 @@ def test_it_tells_what_answered_and_keeps_who_it_was(cluster: Cluster, answers: 
         "versions": ["KRaft"],
         "quorum": ["101", "102"],
         "permissions": ["Describe", "DescribeConfigs"],
+        "changes": [],
     }
     assert [(key, state) for key, (state, _) in said(job).items()] == [(key, "ok") for key in told]
     for key, (_, sentence) in said(job).items():
@@ -316,6 +317,32 @@ def test_a_missing_permission_is_named_with_what_it_costs(
     assert len(step["items"]) == len(missing)
     items = [str(unpack_value(item)) for item in step["items"]]
     assert all(item.startswith(start) for item, start in zip(items, missing, strict=True))
+
+
+CHANGES = frozenset({"Describe", "DescribeConfigs", "Alter", "AlterConfigs", "Create"})
+
+
+@pytest.mark.parametrize(
+    ("on_cluster", "on_topics", "state", "missing"),
+    [
+        (CHANGES, {"a": CHANGES | {"Delete"}}, "ok", []),
+        (frozenset({"Describe", "DescribeConfigs"}), {"a": frozenset({"Describe", "DescribeConfigs"})}, "ok", []),
+        (CHANGES - {"Create"}, {"a": CHANGES | {"Delete"}, "b": CHANGES}, "warning", ["Create", "Delete"]),
+    ],
+    ids=["all", "watches only", "some"],
+)
+def test_permissions_for_changes__are_told_where_some_are_granted(
+    cluster: Cluster,
+    answers: Answers,
+    on_cluster: frozenset[str],
+    on_topics: dict[str, frozenset[str]],
+    state: str,
+    missing: list[str],
+) -> None:
+    answers.granted, answers.on_disk = GrantedPermissions(on_cluster, on_topics, 0), tuple(on_topics)
+    step = steps_of(outcome_of(cluster))["changes"]
+    assert step["state"] == state
+    assert [unpack_value(item).params["operation"] for item in step["items"]] == missing
 
 
 SASL: dict[str, Any] = {

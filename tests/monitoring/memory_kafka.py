@@ -25,6 +25,7 @@ from kafkadash.kafka.api import (
     ConfigResource,
     ConfigResourceType,
     EligibleReplicas,
+    GrantedPermissions,
     GroupDescription,
     GroupListing,
     GroupMember,
@@ -111,6 +112,8 @@ class MemoryCluster:
     copying: set[int] = field(default_factory=set)
     eligible: dict[tuple[str, int], tuple[tuple[int, ...], tuple[int, ...]]] | None = field(default_factory=dict)
     described: list[tuple[str, int]] = field(default_factory=list)
+    granted: frozenset[str] = frozenset({"Describe", "DescribeConfigs", "Alter", "AlterConfigs", "Create", "Delete"})
+    granted_on: dict[str, frozenset[str]] = field(default_factory=dict)  # topics with other rights
     before_answer: Callable[[str], None] = lambda _: None
 
     def add(self, topic: str, partition: int, *replicas: int, end: int = 1000) -> Log:
@@ -163,6 +166,12 @@ class MemoryCluster:
         offered = {broker: self.versions.get(broker, KRAFT_4_3) for broker in sorted(answering)}
         features = dict.fromkeys(offered, FEATURES)
         return ApiVersions(offered, self._silence(self.racks), self.clock(), features)
+
+    def permissions(self, *, deadline: float) -> GrantedPermissions:
+        self._answer("permissions")
+        return GrantedPermissions(
+            self.granted, {topic: self.granted_on.get(topic, self.granted) for topic in self.topics}, self.clock()
+        )
 
     def describe_cluster(self, *, deadline: float) -> ClusterDescription:
         self._answer("describe_cluster")

@@ -23,7 +23,14 @@ from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.failures import FailureKind
 from kafkadash.core.messages import coded
-from kafkadash.kafka.api import CLUSTER_DEFAULT, ConfigResource, DeadlineExceeded, QuorumReplica, QuorumUnavailable
+from kafkadash.kafka.api import (
+    CLUSTER_DEFAULT,
+    ConfigResource,
+    DeadlineExceeded,
+    NotSupported,
+    QuorumReplica,
+    QuorumUnavailable,
+)
 from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.monitoring.collection import RefreshOutcome
 from kafkadash.monitoring.errors import CollectionErrorCode
@@ -34,6 +41,7 @@ from kafkadash.monitoring.models import (
     ClusterState,
     Collection,
     CollectorRun,
+    PrincipalRights,
     QuorumReplicaState,
     QuorumSnapshot,
     ThrottleState,
@@ -645,6 +653,23 @@ def test_versions__what_all_brokers_can_do__is_kept_with_the_levels_in_force(
     clock.pass_by(600)
     refresh("versions")
     assert Capabilities.objects.get().changed_at == first.changed_at
+
+
+def test_versions__rights_of_the_principal__are_kept_while_kafka_does_not_tell(
+    kafka: MemoryCluster, refresh: Refresher, clock: Clock
+) -> None:
+    for topic in ("orders", "clicks", "audit"):
+        kafka.add(topic, 0, 1)
+    kafka.granted_on["audit"] = frozenset({"Describe"})
+    refresh("metadata")
+    refresh("versions")
+    rights = PrincipalRights.objects.get()
+    every = ["Alter", "AlterConfigs", "Create", "Delete", "Describe", "DescribeConfigs"]
+    assert (rights.on_cluster, rights.on_topics) == (every, {"usual": every, "others": {"audit": ["Describe"]}})
+    kafka.fail_calls = {"permissions": NotSupported(KafkaErrorCode.NOT_OFFERED, what="DescribeCluster")}
+    clock.pass_by(600)
+    assert refresh("versions").error is None
+    assert PrincipalRights.objects.get().taken_at == rights.taken_at
 
 
 def test_versions__one_broker_is_older__the_cluster_can_only_do_what_it_can(

@@ -42,6 +42,7 @@ CATALOGUES = {
         "changes.state_machine:WorkflowErrorCode",
         "changes.messages:WORKFLOW_MESSAGES",
     ),
+    "Changes: ACLs that they need": ("changes.errors:RightsCode", "changes.messages:RIGHTS_MESSAGES"),
     "Reassignments: forms, plans and runs": (
         "planning.errors:ReassignmentErrorCode",
         "planning.messages:REASSIGNMENT_MESSAGES",

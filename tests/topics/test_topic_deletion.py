@@ -123,7 +123,7 @@ def test_draft__stored_rows_are_others__does_not_fit(
     world.kind = KIND
     draft = world.draft({"topic_ids": ["id-of-orders"]})
     spoil()
-    [check] = check_items(draft, world.clock).checks
+    check = check_items(draft, world.clock).checks[0]
     assert [problem.params["why"].code for problem in check.problems] == [code]
 
 

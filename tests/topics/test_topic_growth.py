@@ -120,7 +120,7 @@ def test_submit__stored_rows_are_others__is_refused(
     world.kind = "topic-grow"
     draft = world.draft({"topic": "orders", "count": 6})
     spoil()
-    [check] = check_items(draft, world.clock).checks
+    check = check_items(draft, world.clock).checks[0]
     assert [problem.params["why"].code for problem in check.problems] == [code]
     with pytest.raises(ChangeRefused):
         services.submit(draft, world.operator, why="More consumers.", version=draft.version)

@@ -1,0 +1,67 @@
+"""ACLs that a change needs: what Kafka granted as stored, and what keeps a change from being submitted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kafkadash.accounts.models import User
+from kafkadash.changes import services
+from kafkadash.changes.checks import ChangeCheck, CheckResult
+from kafkadash.changes.errors import ChangeRefused, RightsCode
+from kafkadash.changes.rights import NeededRight, check_rights
+from kafkadash.clusters.models import Cluster
+from kafkadash.monitoring.models import PrincipalRights
+from kafkadash.topics.creation import KIND
+from tests.execution.worlds import model_of
+from tests.factories import ALL_RIGHTS, watched
+from tests.planning.stored import stored
+from tests.short_runs.worlds import ShortWorld
+
+pytestmark = pytest.mark.django_db
+NEEDED = (NeededRight("Alter"), NeededRight("Delete", ("clicks", "orders")))
+
+
+def grant(cluster: Cluster, on_cluster: list[str] | None, **on_topics: Any) -> ChangeCheck:
+    columns = {"on_cluster": on_cluster, "on_topics": {"usual": ALL_RIGHTS, "others": {}} | on_topics}
+    PrincipalRights.objects.filter(cluster=cluster).update(**columns)
+    return check_rights(cluster, NEEDED)
+
+
+def test_check__all_is_granted__passes() -> None:
+    assert grant(watched("demo"), ["Alter", "Describe"]).result is CheckResult.PASSED
+
+
+def test_check__right_is_missing_on_some_topics__names_the_line_that_grants_it() -> None:
+    cluster = watched("demo")
+    Cluster.objects.filter(pk=cluster.pk).update(sasl_username="dash")
+    cluster.refresh_from_db()
+    check = grant(cluster, ["Describe"], others={"orders": ["Describe"], "other": []})
+    assert (check.result, check.lasting) == (CheckResult.FAILED, True)
+    on_cluster, on_topic = check.problems
+    assert (on_cluster.code, on_topic.code) == (RightsCode.MISSING_ON_CLUSTER, RightsCode.MISSING_ON_TOPICS)
+    grants = "kafka-acls.sh --add --allow-principal User:dash"
+    assert on_cluster.params["line"] == f"{grants} --cluster --operation Alter"
+    assert (on_topic.params["topics"], on_topic.params["line"]) == (1, f"{grants} --topic orders --operation Delete")
+
+
+@pytest.mark.parametrize("on_cluster", [None, []], ids=["not told", "without Describe"])
+def test_check__kafka_does_not_tell__is_unknown_and_not_missing(on_cluster: list[str] | None) -> None:
+    check = grant(watched("demo"), on_cluster, usual=None)
+    assert (check.result, check.problems[0].code) == (CheckResult.UNKNOWN, RightsCode.UNREAD)
+
+
+def test_check__never_read__is_unknown() -> None:
+    cluster = watched("demo")
+    PrincipalRights.objects.all().delete()
+    assert check_rights(cluster, NEEDED).result is CheckResult.UNKNOWN
+
+
+def test_submit__right_is_missing__asks_nobody(operator: User) -> None:
+    world = ShortWorld(stored(), model_of(stored("other")), operator, KIND)
+    draft = world.draft({"names": ["bills"], "partitions": 1, "factor": 3, "start": 0, "shift": 0, "configs": {}})
+    grant(world.cluster, ["Describe", "Alter"])
+    with pytest.raises(ChangeRefused) as refused:
+        services.submit(draft, operator, why="It starts.", version=draft.version)
+    assert refused.value.message.params["first"].code == RightsCode.MISSING_ON_CLUSTER
