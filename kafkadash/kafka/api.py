@@ -726,7 +726,50 @@ class KafkaClient(KafkaAdmin, KafkaChanges, Protocol):
     """A client that reads and changes."""
 
 
-class WholeClient(KafkaClient, KafkaGroups, Protocol):
+class KafkaGroupChanges(Protocol):
+    """The mutating calls about single consumer groups, each sent to its coordinator, and the reads before them."""
+
+    def describe_groups(self, groups: Collection[str], *, deadline: float) -> Mapping[str, GroupDescription]:
+        """Return the consumer groups of these names; one that does not exist, or is of another type, is left out.
+
+        ``members`` is None where the group could not be described.
+        """
+        ...
+
+    def offsets_at(self, partitions: Mapping[str, Collection[int]], at_ms: int, *, deadline: float) -> LogSpans:
+        """Return the spans from the first record with this time or a later one, as KIP-33 finds it by timestamp.
+
+        ``start`` is the end where there is no such record. ``at_ms``: milliseconds since the epoch.
+        """
+        ...
+
+    def commit_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, int], *, deadline: float
+    ) -> ItemChanged[TopicPartition]:
+        """OffsetCommit (8) by nobody: member "", generation −1, which Kafka takes for groups without members only.
+
+        UNKNOWN_MEMBER_ID (25): the group has members. A group that does not exist would be created.
+        """
+        ...
+
+    def delete_offsets(
+        self, group: str, partitions: Collection[TopicPartition], *, deadline: float
+    ) -> ItemChanged[TopicPartition]:
+        """OffsetDelete (47). A partition without a committed offset is done.
+
+        GROUP_SUBSCRIBED_TO_TOPIC (86): members read the topic. GROUP_ID_NOT_FOUND (69) is refused.
+        """
+        ...
+
+    def delete_groups(self, groups: Collection[str], *, deadline: float) -> ItemChanged[str]:
+        """DeleteGroups (42), with all committed offsets. NON_EMPTY_GROUP (68): the group has members.
+
+        GROUP_ID_NOT_FOUND (69) is refused, also where an earlier request whose answer was lost deleted the group.
+        """
+        ...
+
+
+class WholeClient(KafkaClient, KafkaGroups, KafkaGroupChanges, Protocol):
     """A client for everything that is asked of a cluster and its consumer groups."""
 
 

@@ -126,6 +126,24 @@ class CoordinatorLocator:
             self._found(node, groups_there)
 
 
+class CoordinatorReading:
+    """Collects which broker coordinates each group of one call."""
+
+    def __init__(self, talk: FanOut) -> None:
+        self._talk = talk
+        self._found: dict[int, list[str]] = defaultdict(list)
+        self._errors: dict[str, ItemError] = {}
+
+    def read(self, groups: Collection[str]) -> tuple[Mapping[int, list[str]], Mapping[str, ItemError]]:
+        """Return the groups of each broker, and why others have none. Raises KafkaFailure when nobody answered."""
+        CoordinatorLocator(self._talk, self._keep, self._errors.__setitem__).locate(list(groups))
+        self._talk.run()
+        return self._found, self._errors
+
+    def _keep(self, broker: int, groups: list[str]) -> None:
+        self._found[broker] += groups
+
+
 MAX_ASSIGNED_TOPICS, MAX_ASSIGNED_PARTITIONS = 10_000, 50_000
 # org.apache.kafka.common.internals.Topic: MAX_NAME_LENGTH, LEGAL_CHARS, and the two names that are folders.
 LEGAL_TOPIC_NAME = re.compile(rb"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}\Z")
@@ -275,6 +293,16 @@ class GroupReading:
         if not self._taken_at and self._refused:
             raise call_failure(self._refused[0], "ListGroups", permission=_LIST_GROUPS)
         return GroupListing(self._found, self._errors, min(self._taken_at, default=clock.seconds()), self._others)
+
+    def read_named(self, groups: Collection[str]) -> Mapping[str, GroupDescription]:
+        """Describe these groups only. Nobody says of which type they are: both requests are tried.
+
+        Raises KafkaFailure when nobody answered.
+        """
+        self._listed = {name: GroupDescription(name, "Unknown", CLASSIC, "", "", None, members=None) for name in groups}
+        self._locator.locate(list(self._listed))
+        self._talk.run()
+        return self._found
 
     def _begin(self, result: BrokerAnswer[MetadataAnswer] | KafkaFailure) -> None:
         if not isinstance(result, KafkaFailure):

@@ -27,6 +27,8 @@ with warnings.catch_warnings():
         CreatePartitionsResponse,
         CreateTopicsRequest,
         CreateTopicsResponse,
+        DeleteGroupsRequest,
+        DeleteGroupsResponse,
         DeleteTopicsRequest,
         DeleteTopicsResponse,
         DescribeClusterRequest,
@@ -51,7 +53,16 @@ with warnings.catch_warnings():
         ListPartitionReassignmentsResponse,
     )
     from kafka.protocol.api_message import ApiMessage
-    from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse, OffsetFetchRequest, OffsetFetchResponse
+    from kafka.protocol.consumer import (
+        ListOffsetsRequest,
+        ListOffsetsResponse,
+        OffsetCommitRequest,
+        OffsetCommitResponse,
+        OffsetDeleteRequest,
+        OffsetDeleteResponse,
+        OffsetFetchRequest,
+        OffsetFetchResponse,
+    )
     from kafka.protocol.metadata import (
         ApiVersionsRequest,
         ApiVersionsResponse,

@@ -33,6 +33,8 @@ from kafkadash.kafka.kafka_python import (
     CreatePartitionsResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DescribeClusterRequest,
@@ -61,6 +63,10 @@ from kafkadash.kafka.kafka_python import (
     ListPartitionReassignmentsResponse,
     MetadataRequest,
     MetadataResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
@@ -133,6 +139,9 @@ AlterLogDirsAnswer = AlterReplicaLogDirsResponse
 CreateTopicsAnswer = CreateTopicsResponse
 CreatePartitionsAnswer = CreatePartitionsResponse
 DeleteTopicsAnswer = DeleteTopicsResponse
+DeleteGroupsAnswer = DeleteGroupsResponse
+OffsetCommitAnswer = OffsetCommitResponse
+OffsetDeleteAnswer = OffsetDeleteResponse
 PlacedTopic = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
 PlacedPartition = PlacedTopic.AlterReplicaLogDirPartitionResult
 
@@ -343,7 +352,10 @@ def committed_request(offered: ApiRanges, groups: Sequence[str]) -> Request:
 def span_request(
     offered: ApiRanges, partitions: Mapping[str, Collection[int]], timestamp: int, timeout_ms: int
 ) -> Request:
-    """Return a request for what consumers can read: a leader answers its high watermark (−1) or log start (−2)."""
+    """Return a request for what consumers can read: a leader answers its high watermark (−1) or log start (−2).
+
+    For a time in milliseconds it answers the offset of the first record of then or later, −1 where there is none.
+    """
     require_api(offered, LIST_OFFSETS, "ListOffsets with a single offset", at_least=1)
     topic, partition = ListOffsetsRequest.ListOffsetsTopic, ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
     return ListOffsetsRequest(
@@ -503,6 +515,52 @@ def alter_log_dirs_request(offered: ApiRanges, places: Mapping[ReplicaPlace, str
             for path, topics in directories.items()
         ]
     )
+
+
+OFFSET_COMMIT, DELETE_GROUPS, OFFSET_DELETE = 8, 42, 47
+
+
+def commit_offsets_request(offered: ApiRanges, group: str, offsets: Mapping[TopicPartition, int]) -> Request:
+    """For a group without members, as Kafka's tools send it. v9 at most: v10 names topics by id."""
+    require_api(offered, OFFSET_COMMIT, "OffsetCommit (Kafka 0.9)", at_least=2)
+    topic = OffsetCommitRequest.OffsetCommitRequestTopic
+    partition = topic.OffsetCommitRequestPartition
+    return OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        topics=[
+            topic(
+                name=name,
+                partitions=[
+                    partition(partition_index=index, committed_offset=offset, committed_metadata="")
+                    for index, offset in rows
+                ],
+            )
+            for name, rows in _by_topic(offsets.items()).items()
+        ],
+        max_version=9,
+    )
+
+
+def delete_offsets_request(offered: ApiRanges, group: str, partitions: Iterable[TopicPartition]) -> Request:
+    require_api(offered, OFFSET_DELETE, "OffsetDelete (Kafka 2.4)")
+    topic = OffsetDeleteRequest.OffsetDeleteRequestTopic
+    return OffsetDeleteRequest(
+        group_id=group,
+        topics=[
+            topic(
+                name=name,
+                partitions=[topic.OffsetDeleteRequestPartition(partition_index=index) for index, _ in rows],
+            )
+            for name, rows in _by_topic((p, None) for p in partitions).items()
+        ],
+    )
+
+
+def delete_groups_request(offered: ApiRanges, groups: Iterable[str]) -> Request:
+    require_api(offered, DELETE_GROUPS, "DeleteGroups (Kafka 1.1)")
+    return DeleteGroupsRequest(groups_names=list(groups))
 
 
 def _by_topic(rows: Iterable[tuple[TopicPartition, T]]) -> dict[str, list[tuple[int, T]]]:

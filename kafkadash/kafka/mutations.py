@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from kafkadash.core.formatting import read_whole_number
 from kafkadash.core.messages import coded, join_messages
@@ -45,6 +45,7 @@ from kafkadash.kafka.dispatch import (
     send_once,
 )
 from kafkadash.kafka.error_codes import (
+    COORDINATOR_MOVES,
     ELECTION_NOT_NEEDED,
     NETWORK_EXCEPTION,
     NOT_CONTROLLER,
@@ -56,6 +57,7 @@ from kafkadash.kafka.error_codes import (
     item_error,
 )
 from kafkadash.kafka.errors import KafkaErrorCode
+from kafkadash.kafka.group_reads import CoordinatorReading
 from kafkadash.kafka.messages import (
     DESCRIBE_QUORUM,
     QUORUM_TOPIC,
@@ -66,17 +68,23 @@ from kafkadash.kafka.messages import (
     ClusterAnswer,
     CreatePartitionsAnswer,
     CreateTopicsAnswer,
+    DeleteGroupsAnswer,
     DeleteTopicsAnswer,
     ElectLeadersAnswer,
     KafkaResponse,
+    OffsetCommitAnswer,
+    OffsetDeleteAnswer,
     QuorumAnswer,
     Request,
     alter_configs_request,
     alter_log_dirs_request,
     alter_reassignments_request,
+    commit_offsets_request,
     controllers_request,
     create_partitions_request,
     create_topics_request,
+    delete_groups_request,
+    delete_offsets_request,
     delete_topics_request,
     elect_leaders_request,
     quorum_request,
@@ -159,6 +167,9 @@ Result = BrokerAnswer[R] | UnknownOutcome | KafkaFailure
 
 # Kafka does not know either whether it was done, or will be: a forwarded request may still wait for a controller.
 _UNCERTAIN = frozenset({UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT, NETWORK_EXCEPTION})
+# A coordinator whose write timed out, or that lost its leadership meanwhile, says that it is none: it may be done
+# (org.apache.kafka.coordinator.group.GroupCoordinatorService, handleOperationException).
+_UNCERTAIN_OF_GROUPS = _UNCERTAIN | COORDINATOR_MOVES
 _ALTER_CLUSTER = "Alter on the cluster"
 
 
@@ -346,7 +357,67 @@ class WireClient(WireAdmin):
             fine=REPLICA_NOT_AVAILABLE,
         )
 
+    def commit_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, int], *, deadline: float
+    ) -> ItemChanged[TopicPartition]:
+        if not offsets:
+            return ItemChanged()
+        sent: list[tuple[list[str], Result[OffsetCommitAnswer]]] = self._to_coordinators(
+            [group], lambda offered, _: commit_offsets_request(offered, group, offsets), deadline
+        )
+        return _join_results(
+            [(offsets, result) for _, result in sent],
+            "The offset of {} was not committed",
+            "Read on the group and on the topic",
+            _commit_codes,
+            uncertain=_UNCERTAIN_OF_GROUPS,
+        )
+
+    def delete_offsets(
+        self, group: str, partitions: Collection[TopicPartition], *, deadline: float
+    ) -> ItemChanged[TopicPartition]:
+        if not partitions:
+            return ItemChanged()
+        sent: list[tuple[list[str], Result[OffsetDeleteAnswer]]] = self._to_coordinators(
+            [group], lambda offered, _: delete_offsets_request(offered, group, partitions), deadline
+        )
+        return _join_results(
+            [(partitions, result) for _, result in sent],
+            "The offset of {} was not deleted",
+            "Delete on the group and Read on the topic",
+            lambda answer: _deleted_offset_codes(answer, partitions),
+            uncertain=_UNCERTAIN_OF_GROUPS,
+        )
+
+    def delete_groups(self, groups: Collection[str], *, deadline: float) -> ItemChanged[str]:
+        if not groups:
+            return ItemChanged()
+        sent: list[tuple[list[str], Result[DeleteGroupsAnswer]]] = self._to_coordinators(
+            groups, delete_groups_request, deadline
+        )
+        return _join_results(
+            sent, "Group {} was not deleted", "Delete on the group", _group_codes, uncertain=_UNCERTAIN_OF_GROUPS
+        )
+
     # ---- routing
+
+    def _to_coordinators(
+        self, groups: Collection[str], build: Callable[[ApiRanges, Collection[str]], Request], deadline: float
+    ) -> list[tuple[list[str], Result[R]]]:
+        """Send each coordinator the request about its groups, once; the results, with the groups of each.
+
+        Nothing is sent about a group whose coordinator is not known.
+        """
+        left = start_countdown(deadline)
+        found, errors = self._talk(lambda talk: CoordinatorReading(talk).read(groups), left() / 2)
+        asks = [(broker, _about_groups(build, own)) for broker, own in found.items()]
+        results: list[BrokerAnswer[R] | UnknownOutcome | KafkaFailure] = (
+            send_each_once(asks, self._with_wire, left()) if asks else []
+        )
+        unsent: list[tuple[list[str], Result[R]]] = [
+            ([group], KafkaUnreachable(error.message)) for group, error in errors.items()
+        ]
+        return [*zip(found.values(), results, strict=True), *unsent]
 
     def _forwarded(self, ask: BrokerRequest[R], left: Callable[[], float]) -> BrokerAnswer[R] | UnknownOutcome:
         return send_once(ask, lambda: self._with_wire(lambda wire: wire.ask_controller(ask, deadline=left())))
@@ -491,6 +562,36 @@ def _place_codes(answer: BrokerAnswer[AlterLogDirsAnswer]) -> Codes[ReplicaPlace
         for topic in answer.response.results
         for p in topic.partitions
     }
+
+
+def _about_groups(
+    build: Callable[[ApiRanges, Collection[str]], Request], groups: Collection[str]
+) -> BrokerRequest[Any]:
+    return BrokerRequest(lambda offered: build(offered, groups), once=AtMostOnce())
+
+
+def _commit_codes(answer: BrokerAnswer[OffsetCommitAnswer]) -> Codes[TopicPartition]:
+    return {
+        TopicPartition(topic.name, p.partition_index): (p.error_code, None)
+        for topic in answer.response.topics
+        for p in topic.partitions
+    }
+
+
+def _deleted_offset_codes(
+    answer: BrokerAnswer[OffsetDeleteAnswer], partitions: Collection[TopicPartition]
+) -> Codes[TopicPartition]:
+    if answer.response.error_code:
+        return dict.fromkeys(partitions, (answer.response.error_code, None))
+    return {
+        TopicPartition(topic.name, p.partition_index): (p.error_code, None)
+        for topic in answer.response.topics
+        for p in topic.partitions
+    }
+
+
+def _group_codes(answer: BrokerAnswer[DeleteGroupsAnswer]) -> Codes[str]:
+    return {row.group_id: (row.error_code, None) for row in answer.response.results}
 
 
 def _milliseconds(left: Callable[[], float]) -> int:

@@ -429,10 +429,11 @@ Offset = tuple[int, int]  # error code, offset
 
 
 class SpanReading:
-    """Collects the answers of one call."""
+    """Collects the answers of one call. ``begin``: where spans begin, as the ``timestamp`` of ListOffsets."""
 
-    def __init__(self, talk: FanOut) -> None:
+    def __init__(self, talk: FanOut, begin: int = OffsetKind.EARLIEST) -> None:
         self._talk = talk
+        self._begin = begin
         self._spans: dict[str, dict[int, LogSpan]] = {}
         self._errors: dict[str, dict[int, ItemError]] = {}
         self._taken_at: list[float] = []
@@ -484,12 +485,12 @@ class SpanReading:
 
     def _ask(self, leader: int, partitions: Wanted) -> None:
         pair = _ReplicaPair()
-        for kind in (OffsetKind.EARLIEST, OffsetKind.LATEST):
+        for kind in (self._begin, OffsetKind.LATEST):
             self._talk.ask(
                 leader, self._question(partitions, kind), partial(self._told, leader, partitions, pair, kind)
             )
 
-    def _question(self, partitions: Wanted, kind: OffsetKind) -> BrokerRequest[OffsetsAnswer]:
+    def _question(self, partitions: Wanted, kind: int) -> BrokerRequest[OffsetsAnswer]:
         return BrokerRequest(
             lambda offered: span_request(offered, partitions, kind, timeout_ms=max(1, int(self._talk.left() * 1000)))
         )
@@ -499,7 +500,7 @@ class SpanReading:
         leader: int,
         partitions: Wanted,
         pair: _ReplicaPair,
-        kind: OffsetKind,
+        kind: int,
         result: BrokerAnswer[OffsetsAnswer] | KafkaFailure,
     ) -> None:
         pair.results[kind] = result
@@ -516,7 +517,7 @@ class SpanReading:
             self._sort(leader, partitions, pair)
 
     def _sort(self, leader: int, partitions: Wanted, pair: _ReplicaPair) -> None:
-        starts, _ = pair.offsets(OffsetKind.EARLIEST)
+        starts, _ = pair.offsets(self._begin)
         ends, taken_at = pair.offsets(OffsetKind.LATEST)
         self._taken_at.append(taken_at)
         moved: dict[str, dict[int, ItemError]] = {}
@@ -535,6 +536,8 @@ class SpanReading:
                         moved.setdefault(topic, {})[index] = error
                     else:
                         self._fail({topic: [index]}, error)
+                elif self._begin >= 0 and start[1] < 0 <= end[1]:  # no record is that late
+                    spans[index] = LogSpan(end[1], end[1], taken_at)
                 elif start[1] < 0 or end[1] < 0 or start[1] > end[1]:
                     subject = _describe_log(leader, topic, index)
                     moved.setdefault(topic, {})[index] = ItemError(
@@ -555,9 +558,9 @@ class _ReplicaPair:
     """The two answers about the same partitions."""
 
     def __init__(self) -> None:
-        self.results: dict[OffsetKind, BrokerAnswer[OffsetsAnswer] | KafkaFailure] = {}
+        self.results: dict[int, BrokerAnswer[OffsetsAnswer] | KafkaFailure] = {}
 
-    def offsets(self, kind: OffsetKind) -> tuple[dict[str, dict[int, Offset]], float]:
+    def offsets(self, kind: int) -> tuple[dict[str, dict[int, Offset]], float]:
         answer = self.results[kind]
         assert isinstance(answer, BrokerAnswer)
         return {
@@ -811,6 +814,12 @@ class WireAdmin:
 
     def log_spans(self, partitions: Mapping[str, Collection[int]], *, deadline: float) -> LogSpans:
         return self._talk(lambda talk: SpanReading(talk).read(partitions), deadline)
+
+    def describe_groups(self, groups: Collection[str], *, deadline: float) -> Mapping[str, port.GroupDescription]:
+        return self._talk(lambda talk: GroupReading(talk).read_named(groups), deadline)
+
+    def offsets_at(self, partitions: Mapping[str, Collection[int]], at_ms: int, *, deadline: float) -> LogSpans:
+        return self._talk(lambda talk: SpanReading(talk, at_ms).read(partitions), deadline)
 
     def close(self) -> None:
         """Ends the wire; a later call raises Unreachable."""

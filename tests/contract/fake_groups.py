@@ -20,6 +20,7 @@ from tests.contract.fake_entities import Entities
 if TYPE_CHECKING:
     from tests.contract.fake_model import ClusterModel, FakeBroker
 
+OFFSET_COMMIT, DELETE_GROUPS, OFFSET_DELETE = 8, 42, 47
 OFFSET_FETCH, FIND_COORDINATOR, DESCRIBE_GROUPS, LIST_GROUPS, DESCRIBE_CONSUMER_GROUPS = 9, 10, 15, 16, 69
 
 
@@ -306,6 +307,64 @@ def offset_fetch(model: ClusterModel, broker: FakeBroker, entities: Entities, re
     )
 
 
+def offset_commit(model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool) -> Any:
+    """By nobody: refused where the group has members. A group that is not there comes into being."""
+    there = ErrorCode.group_authorization_failed if denied else model.groups.at(broker.id, request.group_id)
+    if there is None:
+        there = model.groups.add(request.group_id, [broker.id], coordinator=broker.id, protocol_type="")
+    code = there if isinstance(there, ErrorCode) else ErrorCode.none
+    if isinstance(there, FakeGroup) and there.members:
+        code = ErrorCode.unknown_member_id
+    topics = []
+    for topic in request.topics:
+        own = code if code is not ErrorCode.none or topic.name in model.topics else ErrorCode.unknown_topic_or_partition
+        rows = []
+        for asked in topic.partitions:
+            if own is ErrorCode.none:
+                assert isinstance(there, FakeGroup)
+                there.committed.setdefault(topic.name, {})[asked.partition_index] = asked.committed_offset
+            told = {"partition_index": asked.partition_index, "error_code": own}
+            rows.append(entities.new("OffsetCommitResponsePartition", **told))
+        topics.append(entities.new("OffsetCommitResponseTopic", name=topic.name, partitions=tuple(rows)))
+    return entities.new("OffsetCommitResponse", throttle_time=timedelta(0), topics=tuple(topics))
+
+
+def offset_delete(model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool) -> Any:
+    there = ErrorCode.group_authorization_failed if denied else model.groups.at(broker.id, request.group_id)
+    if there is None:
+        there = ErrorCode.group_id_not_found
+    if isinstance(there, ErrorCode):
+        return entities.new("OffsetDeleteResponse", error_code=there, throttle_time=timedelta(0), topics=())
+    read = {topic for member in there.members for topic in member.assigned}
+    topics = []
+    for topic in request.topics:
+        code = ErrorCode.group_subscribed_to_topic if topic.name in read else ErrorCode.none
+        rows = []
+        for asked in topic.partitions:
+            if code is ErrorCode.none:
+                there.committed.get(topic.name, {}).pop(asked.partition_index, None)
+            told = {"partition_index": asked.partition_index, "error_code": code}
+            rows.append(entities.new("OffsetDeleteResponsePartition", **told))
+        topics.append(entities.new("OffsetDeleteResponseTopic", name=topic.name, partitions=tuple(rows)))
+    none = ErrorCode.none
+    return entities.new("OffsetDeleteResponse", error_code=none, throttle_time=timedelta(0), topics=tuple(topics))
+
+
+def delete_groups(model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool) -> Any:
+    rows = []
+    for name in request.groups_names:
+        there = ErrorCode.group_authorization_failed if denied else model.groups.at(broker.id, name)
+        code = there if isinstance(there, ErrorCode) else ErrorCode.none
+        if there is None:
+            code = ErrorCode.group_id_not_found
+        elif isinstance(there, FakeGroup) and there.members:
+            code = ErrorCode.non_empty_group
+        elif isinstance(there, FakeGroup):
+            del model.groups.all[name]
+        rows.append(entities.new("DeletableGroupResult", group_id=name, error_code=code))
+    return entities.new("DeleteGroupsResponse", throttle_time=timedelta(0), results=tuple(rows))
+
+
 def as_groups_change(
     api_key: int, answer: Callable[[ClusterModel, FakeBroker, Entities, Any, bool], Any]
 ) -> Callable[[ClusterModel, FakeBroker, Entities, Any, bool], Any]:
@@ -328,10 +387,13 @@ def as_groups_change(
 GROUP_ANSWERS: Mapping[int, Callable[[ClusterModel, FakeBroker, Entities, Any, bool], Any]] = {
     key: as_groups_change(key, answer)
     for key, answer in {
+        OFFSET_COMMIT: offset_commit,
         OFFSET_FETCH: offset_fetch,
         FIND_COORDINATOR: find_coordinator,
         DESCRIBE_GROUPS: describe_groups,
         LIST_GROUPS: list_groups,
+        DELETE_GROUPS: delete_groups,
+        OFFSET_DELETE: offset_delete,
         DESCRIBE_CONSUMER_GROUPS: describe_consumer_groups,
     }.items()
 }

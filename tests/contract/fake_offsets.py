@@ -58,7 +58,10 @@ def _offset(
         return (ErrorCode.fenced_leader_epoch if stale else ErrorCode.unknown_leader_epoch), -1, -1
     if question.timestamp == _OLDEST:
         return ErrorCode.none, replica.log_start, partition.leader_epoch
-    if question.timestamp != _NEWEST:
-        raise NotImplementedError(f"the fake has no offsets by time ({question.timestamp})")
     end = partition.high_watermark if replica_id == _CONSUMER else replica.log_end
+    if question.timestamp >= 0:  # a record has its offset as its time
+        first = max(question.timestamp, replica.log_start)
+        return ErrorCode.none, first if first < end else -1, partition.leader_epoch
+    if question.timestamp != _NEWEST:
+        raise NotImplementedError(f"the fake has no such offset ({question.timestamp})")
     return ErrorCode.none, end, partition.leader_epoch

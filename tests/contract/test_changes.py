@@ -53,6 +53,7 @@ from tests.contract.fake_changes import (
     DELETE_TOPICS,
     ELECT_LEADERS,
 )
+from tests.contract.fake_groups import DELETE_GROUPS, OFFSET_COMMIT, OFFSET_DELETE, FakeMember
 from tests.contract.fake_model import ClusterModel, Mode, QuorumState
 from tests.contract.sockets import closed_port
 from tests.contract.timing import in_time
@@ -281,6 +282,40 @@ def test_a_topic_is_deleted_by_its_id_only(admin: WireClient, backend: Backend, 
     wait_until(is_gone, "the brokers have heard of it")
 
 
+def test_offsets_are_committed_by_nobody_and_deleted(admin: WireClient, backend: Backend, topic_name: str) -> None:
+    backend.create_topic(topic_name, [[1, 2], [2, 1]])
+    group, first, second = f"of-{topic_name}", TopicPartition(topic_name, 0), TopicPartition(topic_name, 1)
+    absent = TopicPartition(f"no-{topic_name}", 0)
+
+    committed = admin.commit_offsets(group, {first: 7, second: 0, absent: 1}, deadline=DEADLINE)
+    told = admin.committed([group], deadline=DEADLINE).offsets[group]
+    [described] = admin.describe_groups([group, f"no-{group}"], deadline=DEADLINE).values()
+
+    assert committed.done == {first, second}
+    assert committed.refused[absent].code == 3
+    assert told == {topic_name: {0: 7, 1: 0}}
+    assert (described.name, described.state, described.members) == (group, "Empty", [])
+    assert admin.delete_offsets(group, [first], deadline=DEADLINE).done == {first}
+    assert admin.delete_offsets(group, [first], deadline=DEADLINE).done == {first}
+    assert admin.committed([group], deadline=DEADLINE).offsets[group] == {topic_name: {1: 0}}
+
+    deleted = admin.delete_groups([group, f"no-{group}"], deadline=DEADLINE)
+
+    assert deleted.done == {group}
+    assert deleted.refused[f"no-{group}"].code == 69
+    assert admin.describe_groups([group], deadline=DEADLINE) == {}
+    assert admin.delete_offsets(group, [second], deadline=DEADLINE).refused[second].code == 69
+
+
+def test_offsets_by_time__none_is_that_late__are_the_end(admin: WireClient, backend: Backend, topic_name: str) -> None:
+    backend.create_topic(topic_name, [[1, 2]], records=3)
+
+    def starts(at_ms: int) -> int:
+        return admin.offsets_at({topic_name: [0]}, at_ms, deadline=DEADLINE).spans[topic_name][0].start
+
+    assert (starts(0), starts(2**52)) == (0, 3)
+
+
 def test_lists_grow_and_shrink_by_pairs(admin: WireClient, backend: Backend, topic_name: str) -> None:
     backend.create_topic(topic_name, [[1, 2]])
     topic = ConfigResource.topic(topic_name)
@@ -398,6 +433,9 @@ def test_nothing_to_change_asks_nobody(admin: WireClient) -> None:
     assert admin.create_partitions([], deadline=DEADLINE) == ItemChanged()
     assert admin.delete_topics([], deadline=DEADLINE) == ItemChanged()
     assert admin.place_replicas({}, deadline=DEADLINE) == ItemChanged()
+    assert admin.commit_offsets("g", {}, deadline=DEADLINE) == ItemChanged()
+    assert admin.delete_offsets("g", [], deadline=DEADLINE) == ItemChanged()
+    assert admin.delete_groups([], deadline=DEADLINE) == ItemChanged()
 
 
 LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
@@ -620,7 +658,13 @@ def _grow(admin: WireClient, deadline: float) -> ItemChanged[str]:
 
 
 NUMBERS = itertools.count(1)
-NEEDS = {CREATE_TOPICS: "Create", DELETE_TOPICS: "Delete"}
+NEEDS = {
+    CREATE_TOPICS: "Create",
+    DELETE_TOPICS: "Delete",
+    OFFSET_COMMIT: "Read",
+    OFFSET_DELETE: "Delete",
+    DELETE_GROUPS: "Delete",
+}
 CALLS: dict[int, Callable[[WireClient, float], ItemChanged[object]]] = {
     ALTER_REASSIGNMENTS: lambda admin, deadline: _move(admin, deadline=deadline),  # type: ignore[dict-item,return-value]
     ALTER_CONFIGS: lambda admin, deadline: admin.alter_configs([LIST], deadline=deadline),  # type: ignore[dict-item,return-value]
@@ -628,6 +672,9 @@ CALLS: dict[int, Callable[[WireClient, float], ItemChanged[object]]] = {
     CREATE_TOPICS: _create,  # type: ignore[dict-item]
     CREATE_PARTITIONS: _grow,  # type: ignore[dict-item]
     DELETE_TOPICS: lambda admin, deadline: admin.delete_topics([str(UUID(int=5))], deadline=deadline),  # type: ignore[dict-item,return-value]
+    OFFSET_COMMIT: lambda admin, deadline: admin.commit_offsets("g", {PARTITION: 1}, deadline=deadline),  # type: ignore[dict-item,return-value]
+    OFFSET_DELETE: lambda admin, deadline: admin.delete_offsets("g", [PARTITION], deadline=deadline),  # type: ignore[dict-item,return-value]
+    DELETE_GROUPS: lambda admin, deadline: admin.delete_groups(["g"], deadline=deadline),  # type: ignore[dict-item,return-value]
     ALTER_LOG_DIRS: lambda admin, deadline: admin.place_replicas({PLACE: "/fake/1/d1"}, deadline=deadline),  # type: ignore[dict-item,return-value]
 }
 
@@ -770,7 +817,7 @@ def test_a_missing_permission_is_a_refusal_that_names_it(api_key: int, fake: Fak
 
     [error] = CALLS[api_key](fake_admin, DEADLINE).refused.values()
 
-    assert error.code in (29, 31)
+    assert error.code in (29, 30, 31)
     assert f"the principal needs {NEEDS.get(api_key, 'Alter')}" in error.text
 
 
@@ -843,6 +890,36 @@ def test_changes_from_several_threads_do_not_mix(fake: FakeKafka, fake_admin: Wi
     for thread in threads:
         thread.join()
     assert sorted(p.partition for answer in answers for p in answer.done) == list(range(40))
+
+
+def test_groups_with_members_refuse(fake: FakeKafka, fake_admin: WireClient) -> None:
+    fake.model.groups.add("g", [1, 2, 3], members=[FakeMember("m", "m", {"t": (0,)})], type="consumer")
+
+    assert fake_admin.describe_groups(["g"], deadline=DEADLINE)["g"].type == "Consumer"
+    assert fake_admin.commit_offsets("g", {PARTITION: 1}, deadline=DEADLINE).refused[PARTITION].code == 25
+    assert fake_admin.delete_offsets("g", [PARTITION], deadline=DEADLINE).refused[PARTITION].code == 86
+    assert fake_admin.delete_groups(["g"], deadline=DEADLINE).refused["g"].code == 68
+
+
+@pytest.mark.parametrize("api_key", [OFFSET_COMMIT, OFFSET_DELETE, DELETE_GROUPS])
+def test_a_coordinator_that_moved_may_have_done_it(api_key: int, fake: FakeKafka, fake_admin: WireClient) -> None:
+    group = fake.model.groups.add("g", [1, 2, 3], committed={"t": {0: 5}})
+    fake.model.groups.rumours["g"] = [group.coordinator % 3 + 1]
+
+    [error] = CALLS[api_key](fake_admin, DEADLINE).lost.values()
+
+    assert (error.code, fake.requests[api_key]) == (16, 1)
+
+
+@pytest.mark.parametrize("api_key", [OFFSET_COMMIT, OFFSET_DELETE, DELETE_GROUPS])
+def test_of_a_group_whose_coordinator_nobody_knows_nothing_is_sent(
+    api_key: int, fake: FakeKafka, fake_admin: WireClient
+) -> None:
+    fake.model.groups.homeless = {"g"}
+
+    with pytest.raises(KafkaUnreachable, match="coordinator of group g is unknown"):
+        CALLS[api_key](fake_admin, SHORT)
+    assert api_key not in fake.requests
 
 
 class TestZooKeeperMode:
