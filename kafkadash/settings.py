@@ -102,6 +102,7 @@ INSTALLED_APPS = [
     "kafkadash.short_runs",
     "kafkadash.elections",
     "kafkadash.topics",
+    "kafkadash.group_changes",
     "kafkadash.throttle_removal",
     "kafkadash.move_cancels",
     "kafkadash.findings",

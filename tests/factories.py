@@ -295,7 +295,7 @@ def three_brokers(cluster: Cluster, taken_at: datetime) -> list[BrokerNode]:
     ]
 
 
-ALL_RIGHTS = ["Alter", "AlterConfigs", "Create", "Delete", "Describe", "DescribeConfigs"]
+ALL_RIGHTS = ["Alter", "AlterConfigs", "Create", "Delete", "Describe", "DescribeConfigs", "Read"]
 
 
 def watched(

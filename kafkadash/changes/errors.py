@@ -99,6 +99,7 @@ class RightsCode(StrEnum):
     MISSING_ON_CLUSTER = "right-missing-cluster"
     MISSING_ON_TOPICS = "right-missing-topics"
     UNREAD = "rights-unread"
+    GROUPS_UNREAD = "rights-on-groups-unread"
 
 
 class ChangeRefused(UserError):

@@ -210,6 +210,10 @@ RIGHTS_MESSAGES: Mapping[RightsCode, MessageTemplate] = {
         many="kafkadash lacks {operation} on {topics:# topic|# topics}, {topic} among them.",
         by="topics",
     ),
+    RightsCode.GROUPS_UNREAD: MessageTemplate(
+        "Rights on groups are not read; the change needs {operation} on its groups.",
+        "The run tells where Kafka refuses it.",
+    ),
     RightsCode.UNREAD: MessageTemplate(
         "Kafka does not tell what it grants to kafkadash.",
         "Test the connection. Describe on the cluster is needed, and Kafka 2.8 or newer.",
@@ -227,6 +231,12 @@ RISK_MESSAGES: Mapping[RiskCode, MessageTemplate] = {
     RiskCode.SPREAD_UNKNOWN: MessageTemplate("effect on rack spread unknown"),
     RiskCode.TOPICS_DELETED: MessageTemplate("deletes the records of {topics:# topic|# topics} for good"),
     RiskCode.RECORDS_LOST: MessageTemplate("loses records of {partitions:# partition|# partitions} for good"),
+    RiskCode.OFFSETS_RESET: MessageTemplate(
+        "consumers skip or read again records of {partitions:# partition|# partitions}"
+    ),
+    RiskCode.OFFSETS_DELETED: MessageTemplate(
+        "deletes the committed offsets of {partitions:# partition|# partitions} for good"
+    ),
     RiskCode.RACKS_ON_ONE_BROKER: MessageTemplate(
         "{racks:rack|racks} {racks:names} {racks:has|have} a single broker left"
     ),

@@ -19,10 +19,13 @@ CODE = "rights"
 
 @dataclass(frozen=True, slots=True)
 class NeededRight:
-    """An operation of Kafka's authorizer (AclOperation), such as "Alter": on the cluster, or on each of ``topics``."""
+    """An operation of Kafka's authorizer (AclOperation), such as "Alter": on the cluster, on each of ``topics``, or on
+    groups, whose rights are not read.
+    """
 
     operation: str
     topics: tuple[str, ...] = ()
+    on_groups: bool = False
 
 
 def check_rights(cluster: Cluster, needed: Sequence[NeededRight]) -> ChangeCheck:
@@ -33,15 +36,18 @@ def check_rights(cluster: Cluster, needed: Sequence[NeededRight]) -> ChangeCheck
     """
     title = coded(RightsTitle.GRANTED)
     stored = PrincipalRights.objects.filter(cluster=cluster).first()
-    missing, unknown = [], stored is None
+    missing = []
+    unknown = {RightsCode.UNREAD: coded(RightsCode.UNREAD)} if stored is None else {}
     for right in needed if stored is not None else ():
         assert stored is not None
-        if right.topics:
+        if right.on_groups:
+            unknown[RightsCode.GROUPS_UNREAD] = coded(RightsCode.GROUPS_UNREAD, operation=right.operation)
+        elif right.topics:
             lacking = _find_topics_without(stored, right)
             if lacking:
                 missing.append(_describe_topics(cluster, right, lacking))
         elif not stored.on_cluster:
-            unknown = True
+            unknown[RightsCode.UNREAD] = coded(RightsCode.UNREAD)
         elif right.operation not in stored.on_cluster:
             line = _grant_line(cluster, "--cluster", right.operation)
             missing.append(coded(RightsCode.MISSING_ON_CLUSTER, operation=right.operation, line=line))
@@ -56,8 +62,7 @@ def check_rights(cluster: Cluster, needed: Sequence[NeededRight]) -> ChangeCheck
             lasting=True,
         )
     if unknown:
-        problems = (coded(RightsCode.UNREAD),)
-        return ChangeCheck(CODE, CheckSubject.HEALTH, CheckResult.UNKNOWN, title, problems=problems)
+        return ChangeCheck(CODE, CheckSubject.HEALTH, CheckResult.UNKNOWN, title, problems=tuple(unknown.values()))
     return ChangeCheck(CODE, CheckSubject.HEALTH, CheckResult.PASSED, title)
 
 

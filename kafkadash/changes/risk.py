@@ -18,6 +18,8 @@ SPREAD_WORSE = 40
 RACK_ON_ONE_BROKER = 12
 TOPICS_DELETED = 60
 RECORDS_LOST = 60
+OFFSETS_RESET = 25
+OFFSETS_DELETED = 60
 HIGHEST = 100
 
 MEDIUM_FROM = 25
@@ -31,7 +33,8 @@ class RiskFacts:
     ``rf_decreases``: partitions that lose a replica for good. ``internal_topics``: those that move.
     ``spread_worse``: partitions whose rack spread gets worse. ``racks_on_one_broker``: racks left with one broker that
     holds replicas. ``deleted_topics``: those whose records are gone afterwards. ``unclean_elections``: partitions that
-    get a leader which lacks records.
+    get a leader which lacks records. ``reset_offsets``: partitions in which a group goes on elsewhere;
+    ``deleted_offsets``: those whose committed offset is gone afterwards.
     """
 
     bytes_share: float | None
@@ -42,6 +45,8 @@ class RiskFacts:
     racks_on_one_broker: tuple[str, ...] = ()
     deleted_topics: int = 0
     unclean_elections: int = 0
+    reset_offsets: int = 0
+    deleted_offsets: int = 0
 
 
 class RiskLevel(StrEnum):
@@ -64,6 +69,8 @@ class RiskCode(StrEnum):
     RACKS_ON_ONE_BROKER = "risk-racks-on-one-broker"
     TOPICS_DELETED = "risk-topics-deleted"
     RECORDS_LOST = "risk-records-lost"
+    OFFSETS_RESET = "risk-offsets-reset"
+    OFFSETS_DELETED = "risk-offsets-deleted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +123,10 @@ def _collect_reasons(facts: RiskFacts) -> Iterator[RiskReason]:
         yield RiskReason(TOPICS_DELETED, coded(RiskCode.TOPICS_DELETED, topics=facts.deleted_topics))
     if facts.unclean_elections:
         yield RiskReason(RECORDS_LOST, coded(RiskCode.RECORDS_LOST, partitions=facts.unclean_elections))
+    if facts.reset_offsets:
+        yield RiskReason(OFFSETS_RESET, coded(RiskCode.OFFSETS_RESET, partitions=facts.reset_offsets))
+    if facts.deleted_offsets:
+        yield RiskReason(OFFSETS_DELETED, coded(RiskCode.OFFSETS_DELETED, partitions=facts.deleted_offsets))
 
 
 def _weigh_bytes(share: float | None) -> RiskReason:

@@ -11,6 +11,7 @@ PUBLIC_MODULES = (
     "groups.names",
     "groups.pages",
     "groups.rules",
+    "groups.window",
     "models",
     "ownership",
     "partitions",

@@ -104,11 +104,13 @@ def _summarize_run(run: ShortRun, change: ChangeRequest) -> RunSummary:
     ended = sum(number for state, number in counts.items() if state in ENDED)
     reached = sum(number for state, number in counts.items() if state in REACHED)
     over = change.state in RAN
+    may_go_back = over and counts.get(ItemState.DONE) and short_kind(change.kind).rollback_input is not None
     return RunSummary(
         url=f"{reverse('changes:request', args=[change.pk])}#items",
         pause_url=reverse("short_runs:pause", args=[change.pk]),
         resume_url=reverse("short_runs:resume", args=[change.pk]),
         cancel_url=reverse("short_runs:cancel", args=[change.pk]),
+        back_url=reverse("short_runs:rollback", args=[change.pk]) if may_go_back else "",
         begun=run.started_at is not None,
         percent=100 * ended / run.items if run.items else None,
         blocked=reason_text(run.blocked),

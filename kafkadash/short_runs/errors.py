@@ -15,5 +15,6 @@ class ShortRunErrorCode(StrEnum):
     NOT_CONFIRMED = "short-run-not-confirmed"
     NO_PROPOSER = "short-run-no-proposer"
     NO_SHORT_CHANGE = "no-short-change"
+    NO_ROLLBACK = "short-run-no-rollback"
     RUN_STILL_HERE = "short-run-still-here"
     ITEMS_IN_FLIGHT = "short-items-in-flight"

@@ -28,6 +28,7 @@ FORMAT = 1
 KEPT_LISTS = 8
 
 Items = Sequence[PlannedItem]
+DoneItem = tuple[PlannedItem, Mapping[str, Any]]
 T = TypeVar("T")
 
 
@@ -66,6 +67,9 @@ class ShortKind:
     sentences about a start. ``columns``: heads of the columns of the item, of its value now and of the one planned.
     ``obstacle``: why a run has to wait on a cluster, as stored. ``confirm``: the text that a person has to type before
     items are submitted; None where nothing has to be typed. ``approvals_needed``: as of ``ChangeKind``.
+    ``rollback_input``: the input of a change that
+    restores what items had before, from items that are done with the values found before each; None where there is no
+    rollback.
     """
 
     name: str
@@ -86,6 +90,7 @@ class ShortKind:
     obstacle: Callable[[Cluster], CodedReason | None] = lambda _: None
     confirm: Callable[[Items], str] | None = None
     approvals_needed: int = 1
+    rollback_input: Callable[[Sequence[DoneItem]], Mapping[str, Any]] | None = None
 
 
 _kinds: dict[str, ShortKind] = {}

@@ -28,6 +28,9 @@ SHORT_RUN_ERROR_MESSAGES: Mapping[ShortRunErrorCode, MessageTemplate] = {
     ShortRunErrorCode.NO_SHORT_CHANGE: MessageTemplate(
         "#{number} is a change of another kind.", "Open it under Changes."
     ),
+    ShortRunErrorCode.NO_ROLLBACK: MessageTemplate(
+        "#{number} has no rollback.", "Only an ended run that changed something can be rolled back."
+    ),
     ShortRunErrorCode.RUN_STILL_HERE: MessageTemplate(
         "#{number} is running on this cluster.", "Cancel it, or wait for its end."
     ),

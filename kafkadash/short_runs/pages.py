@@ -30,6 +30,7 @@ from kafkadash.short_runs.change_kind import preview_items, review_items
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.kinds import Items, ShortKind, is_short, items_of, short_kind
 from kafkadash.short_runs.plans import create_planned_draft, plan_draft, plan_items
+from kafkadash.short_runs.rollback import propose_rollback
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +208,19 @@ def cancel(request: HttpRequest, number: int) -> HttpResponse:
     }
     status = HTTPStatus.CONFLICT if refused else HTTPStatus.BAD_REQUEST if wrong else HTTPStatus.OK
     return render(request, "short_runs/cancel.html", context, status=status)
+
+
+@post_only("changes:request")
+@needs_on_change(PROPOSE)
+def rollback(request: HttpRequest, number: int) -> HttpResponse:
+    """Propose the rollback of an ended run: a draft, whose page shows its items and takes the reason."""
+    change = _short_change(request, number, PROPOSE)
+    assert isinstance(request.user, User), "needs_on_change lets nobody else in"
+    try:
+        draft = propose_rollback(change, request.user, request)
+    except ChangeRefused as refused:
+        return review_page(request, change, status=HTTPStatus.CONFLICT, refused=refused)
+    return redirect("short_runs:draft", draft.pk)
 
 
 def _steer(request: HttpRequest, change: ChangeRequest, act: Callable[[User, str], object]) -> HttpResponse:

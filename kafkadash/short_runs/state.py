@@ -61,10 +61,14 @@ class ItemReading:
 
 @dataclass(frozen=True, slots=True)
 class PlannedItem:
-    """``subject`` names the item among those of its run; ``content`` is JSON of the kind."""
+    """``subject`` names the item among those of its run; ``content`` is JSON of the kind.
+
+    ``before``: the values found before its first request, once there are any; None in a plan.
+    """
 
     subject: str
     content: Mapping[str, Any]
+    before: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +86,25 @@ class ItemProgress:
     def ended(self) -> bool:
         return self.state in ENDED
 
+    @property
+    def opened(self) -> PlannedItem:
+        """The item with the values that its first request was made from, where nothing newer may take their place."""
+        unsent = self.state is ItemState.PENDING and not self.attempt
+        return self.item if unsent else replace(self.item, before=self.before)
+
 
 def open_item(row: ItemProgress, reading: ItemReading | None) -> ItemProgress:
     """Return a pending item as it is before its request: about to be sent, or ended. None: it could not be read."""
     if reading is None:
         return row
+    before = row.before if row.attempt and row.before is not None else reading.found
     if reading.state is ReadingState.REACHED:
         already = reading.reason or PlainReason(ItemReasonCode.ALREADY_SO)
         ours = bool(row.attempt) and reading.reason is None
         state = ItemState.DONE if ours else ItemState.UNCHANGED
-        return replace(row, state=state, reason=None if ours else already, before=row.before or reading.found)
+        return replace(row, state=state, reason=None if ours else already, before=before)
     if reading.state is ReadingState.UNFIT:
         return replace(row, state=ItemState.SKIPPED, reason=reading.reason)
-    before = reading.found if row.before is None else row.before
     return replace(row, state=ItemState.SENDING, reason=None, attempt=row.attempt + 1, before=before)
 
 

@@ -9,4 +9,5 @@ urlpatterns = [
     path("changes/<int:number>/items/pause/", pages.pause, name="pause"),
     path("changes/<int:number>/items/resume/", pages.resume, name="resume"),
     path("changes/<int:number>/items/cancel/", pages.cancel, name="cancel"),
+    path("changes/<int:number>/items/rollback/", pages.rollback, name="rollback"),
 ]

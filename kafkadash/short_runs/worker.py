@@ -278,7 +278,7 @@ class _ShortStep:
         waiting = [row for row in rows if row.state is ItemState.PENDING]
         allowed = state is ChangeState.EXECUTING and not self.run.cluster.read_only
         chosen = waiting[: self.kind.batch] if allowed else []
-        readings = self._read(client, [row.item for row in (*flying, *chosen)]) if flying or chosen else {}
+        readings = self._read(client, [row.opened for row in (*flying, *chosen)]) if flying or chosen else {}
         after = {row.place: settle_item(row, readings.get(row.item.subject)) for row in flying}
         after |= {row.place: open_item(row, readings.get(row.item.subject)) for row in chosen}
         if state is ChangeState.CANCELLING:
@@ -345,7 +345,7 @@ class _ShortStep:
         self.lease.keep(CALL_S + MARGIN_S)
         try:
             with fail_points.around_call():
-                answers = self.kind.send(client, [row.item for row in sending], CALL_S)
+                answers = self.kind.send(client, [row.opened for row in sending], CALL_S)
         except KafkaFailure as failure:  # nothing left this process
             log.warning("short_run.not_sent", run=self.run.pk, error=str(failure))
             answered = {row.place: _unsent(row) for row in sending}
@@ -369,7 +369,7 @@ class _ShortStep:
         ``SETTLES_S`` before it counts as changed by somebody else.
         """
         reached = [row for row in rows if row.state in REACHED]
-        readings = self._read(client, [row.item for row in reached])
+        readings = self._read(client, [row.opened for row in reached])
         unread = [row.item.subject for row in reached if row.item.subject not in readings]
         if unread:
             self._rest(ItemsUnread(len(unread), unread[0]), REST_S)

@@ -135,6 +135,10 @@ TABLE: Mapping[str, Row] = {
     "topics:grow": page("o", post=400, changes=True),  # what is sent has no number
     "topics:delete": page("o", post=400, changes=True),  # what is sent has no reason
     "topics:create": page("o", post=400, changes=True),  # what is sent has no name
+    "group_changes:reset": page("o", post=400, changes=True),  # what is sent has no target
+    "group_changes:delete": page("o", post=400, changes=True),  # what is sent has no reason
+    "group_changes:delete_several": page("o", post=400, changes=True),  # what is sent has no name
+    "group_changes:delete_offsets": page("o", post=400, changes=True),  # what is sent has no topic
     "move_cancels:propose": page("o", post=400, changes=True),
     "throttle_removal:propose": page("o", post=400, changes=True),
     # A draft with one item: it is not run, and what is sent has no reason.
@@ -142,6 +146,7 @@ TABLE: Mapping[str, Row] = {
     "short_runs:pause": form("o", 409),
     "short_runs:resume": form("o", 409, changes=True),
     "short_runs:cancel": page("op", post=400),
+    "short_runs:rollback": form("o", 409, changes=True),
     "verify:verify": page(post=400),
     "verify:verification": page(),
     "verify:verify_again": form("vopua", 302),

@@ -92,6 +92,10 @@ OF_A_CLUSTER: Mapping[str, Visited] = {
     ),
     f"{CLUSTER}elections/choose/": Visited((f"{C}elections/choose/",), of_seen=True),
     f"{CLUSTER}elections/unclean/": Visited((f"{C}elections/unclean/",), of_seen=True),
+    f"{CLUSTER}delete-groups/": Visited((f"{C}delete-groups/", f"{C}delete-groups/?q=a"), of_seen=True),
+    f"{CLUSTER}groups/<str:group>/delete/": Visited((f"{C}groups/{{group}}/delete/",), of_seen=True),
+    f"{CLUSTER}groups/<str:group>/delete-offsets/": Visited((f"{C}groups/{{group}}/delete-offsets/",), of_seen=True),
+    f"{CLUSTER}groups/<str:group>/reset-offsets/": Visited((f"{C}groups/{{group}}/reset-offsets/",), of_seen=True),
     f"{CLUSTER}elections/new/": Visited((f"{C}elections/new/", f"{C}elections/new/?broker=1"), of_seen=True),
 }
 SIGNED_IN: Mapping[str, Sequence[str]] = {
@@ -172,7 +176,7 @@ FORMS = {
         for verb in ["approve", "decline", "withdraw", "comment", "refresh", "copy", "edit", "delete"]
     ),
     *(f"{CHANGE}{verb}/" for verb in ["start", "break-glass", "pause", "resume", "rollback"]),
-    *(f"{CHANGE}items/{verb}/" for verb in ["pause", "resume"]),
+    *(f"{CHANGE}items/{verb}/" for verb in ["pause", "resume", "rollback"]),
     *(f"{CHANGE}run/{asked}/" for asked in ["throttle", "parallel", "foreign", "replan"]),
     f"{CHANGE}draft/what/topics/",
     f"{CHANGE}draft/plan/stop/",

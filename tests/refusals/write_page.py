@@ -65,6 +65,10 @@ CATALOGUES = {
     ),
     "Leader elections": ("elections.errors:ElectionErrorCode", "elections.messages:ELECTION_ERROR_MESSAGES"),
     "Changes of topics": ("topics.errors:TopicErrorCode", "topics.messages:TOPIC_ERROR_MESSAGES"),
+    "Changes of consumer groups": (
+        "group_changes.errors:GroupErrorCode",
+        "group_changes.messages:GROUP_CHANGE_ERROR_MESSAGES",
+    ),
     "Cancels of reassignments": (
         "move_cancels.errors:CancelNoteCode",
         "move_cancels.messages:CANCEL_NOTE_MESSAGES",
@@ -99,6 +103,7 @@ def whole_page() -> str:
         STUCK_MESSAGES,
     )
     from kafkadash.findings.messages import FINDING_MESSAGES, FINDING_NOTE_MESSAGES
+    from kafkadash.group_changes.messages import GROUP_CHANGE_MESSAGES
     from kafkadash.move_cancels.messages import CANCEL_MESSAGES
     from kafkadash.short_runs.messages import ITEM_MESSAGES, SHORT_RUN_MESSAGES
     from kafkadash.throttle_removal.messages import REMOVAL_MESSAGES
@@ -119,6 +124,7 @@ def whole_page() -> str:
         message_section("Elections: why an item does not fit", ELECTION_MESSAGES),
         message_section("Topics: why an item does not fit", TOPIC_MESSAGES),
         message_section("Topics: what is said of a deletion besides", TOPIC_NOTE_MESSAGES),
+        message_section("Consumer groups: why an item does not fit", GROUP_CHANGE_MESSAGES),
         message_section("Cancels: why an item does not fit, or needs nothing", CANCEL_MESSAGES),
         message_section("Throttle removals: why an item does not fit", REMOVAL_MESSAGES),
         message_section("Throttle ledger: results of entries", LEDGER_MESSAGES),

@@ -20,7 +20,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from kafkadash.accounts.errors import MissingObject
-from kafkadash.clusters.access import VIEW, cluster_for, needs
+from kafkadash.clusters.access import PROPOSE, VIEW, cluster_for, is_allowed, needs
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.charts import (
     ChartBand,
@@ -996,6 +996,7 @@ def groups(request: HttpRequest, slug: str) -> HttpResponse:
         "live_keys": [read_hint(CollectorKind.GROUPS, slug)],
         "not_read": not_read(cluster, runs, [CollectorKind.GROUPS]),
         **group_list_context(cluster, group_listing(request.GET), runs, bar["now"]),
+        "may_change": not cluster.read_only and is_allowed(request.user, PROPOSE, cluster),
     }
     return render(request, "monitoring/groups.html", context)
 
@@ -1025,5 +1026,6 @@ def group(request: HttpRequest, slug: str, group: str) -> HttpResponse:
         "live_keys": [read_hint(CollectorKind.GROUPS, slug)],
         "not_read": not_read(cluster, runs, [CollectorKind.GROUPS]),
         **group_context(row, listing, runs.get(CollectorKind.GROUPS), bar["now"], request.GET.get("range")),
+        "may_change": row.gone_at is None and not cluster.read_only and is_allowed(request.user, PROPOSE, cluster),
     }
     return render(request, "monitoring/group.html", context)

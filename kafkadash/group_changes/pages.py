@@ -1,0 +1,119 @@
+"""The pages that propose new committed offsets of a consumer group, and the deletion of groups and of offsets."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_http_methods
+
+from kafkadash.accounts.errors import MissingObject
+from kafkadash.clusters.access import PROPOSE, cluster_for, needs
+from kafkadash.clusters.models import Cluster
+from kafkadash.core.messages import choose_plural, coded
+from kafkadash.group_changes import group_deletion, offset_deletion
+from kafkadash.group_changes.errors import GroupErrorCode
+from kafkadash.group_changes.forms import ResetForm
+from kafkadash.group_changes.reset import KIND, ResetTarget
+from kafkadash.group_changes.stored_groups import EMPTY, StoredGroup, label_group, load_groups
+from kafkadash.monitoring.cluster_bar import cluster_bar
+from kafkadash.monitoring.errors import CollectionErrorCode
+from kafkadash.monitoring.groups.names import key_of_slug
+from kafkadash.monitoring.groups.pages import present_groups
+from kafkadash.monitoring.models import CollectorKind
+from kafkadash.short_runs.pages import ItemProposal, show_proposal
+
+_SHOWN = 60
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(PROPOSE)
+def reset(request: HttpRequest, slug: str, group: str) -> HttpResponse:
+    """Ask for scope and rule; with these in the address (``?to=latest``) show the proposal, which POST submits."""
+    cluster = cluster_for(request, slug, PROPOSE)
+    row = _find_group(cluster, group)
+    bound = "to" in request.GET
+    first = {"to": ResetTarget.EARLIEST.value, "topic": request.GET.get("topic", "")}
+    form = ResetForm(request.GET if bound else None, initial=first, cluster=cluster, group=row)
+    if bound and form.is_valid():
+        return show_proposal(request, cluster, ItemProposal(KIND, form.wanted(), f"Reset offsets of {_name(row)}"))
+    told = {"form": form, "partitions": len(row.commits), "state": row.state, "empty": row.state == EMPTY}
+    status = HTTPStatus.BAD_REQUEST if bound or request.method == "POST" else HTTPStatus.OK
+    return _show(request, cluster, "group_changes/reset.html", {**_about(row, group), **told}, status)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(PROPOSE)
+def delete(request: HttpRequest, slug: str, group: str) -> HttpResponse:
+    """Show what the deletion of a group takes away; POST submits it once the name was typed."""
+    cluster = cluster_for(request, slug, PROPOSE)
+    row = _find_group(cluster, group)
+    wanted = {"groups": [row.name]}
+    return show_proposal(request, cluster, ItemProposal(group_deletion.KIND, wanted, f"Delete group {_name(row)}"))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(PROPOSE)
+def delete_several(request: HttpRequest, slug: str) -> HttpResponse:
+    """Ask for a part of names; with ``?q=test`` show the empty groups that have it, which POST submits."""
+    cluster = cluster_for(request, slug, PROPOSE)
+    text = request.GET.get("q", "").replace("\0", "").strip()
+    if text:
+        named = present_groups(cluster).filter(name__icontains=text, state=EMPTY)
+        names = sorted(named.values_list("name", flat=True))
+        title = f"Delete {choose_plural('# group|# groups', len(names))}"
+        return show_proposal(request, cluster, ItemProposal(group_deletion.KIND, {"groups": names}, title))
+    refused = "q" in request.GET or request.method == "POST"
+    told = {
+        "wrong": coded(GroupErrorCode.PATTERN_MISSING) if refused else None,
+        "empty_groups": present_groups(cluster).filter(state=EMPTY).count(),
+    }
+    status = HTTPStatus.BAD_REQUEST if refused else HTTPStatus.OK
+    return _show(request, cluster, "group_changes/delete_several.html", told, status)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(PROPOSE)
+def delete_offsets(request: HttpRequest, slug: str, group: str) -> HttpResponse:
+    """Ask for a topic; with ``?topic=orders`` show the committed offsets that go, which POST submits."""
+    cluster = cluster_for(request, slug, PROPOSE)
+    row = _find_group(cluster, group)
+    topics = sorted({partition.topic for partition in row.commits})
+    topic = request.GET.get("topic", "")
+    if topic in topics:
+        wanted, title = {"group": row.name, "topic": topic}, f"Delete offsets of {topic} in {_name(row)}"
+        return show_proposal(request, cluster, ItemProposal(offset_deletion.KIND, wanted, title))
+    refused = bool(topic) or request.method == "POST"
+    told = {"topics": topics, "wrong": coded(GroupErrorCode.TOPIC_UNKNOWN) if refused else None}
+    status = HTTPStatus.BAD_REQUEST if refused else HTTPStatus.OK
+    return _show(request, cluster, "group_changes/delete_offsets.html", {**_about(row, group), **told}, status)
+
+
+def _find_group(cluster: Cluster, slug: str) -> StoredGroup:
+    """Raises MissingObject for a group that Kafka does not list, as far as is known."""
+    name = present_groups(cluster).filter(key=key_of_slug(slug)).values_list("name", flat=True).first()
+    group = None if name is None else load_groups(cluster, [name]).get(name)
+    if group is None:
+        raise MissingObject(CollectionErrorCode.GROUP_NOT_SEEN, cluster=cluster.name, group=slug)
+    return group
+
+
+def _name(group: StoredGroup) -> str:
+    """Return the name as titles have room for it."""
+    name = label_group(group.name)
+    return name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…"
+
+
+def _about(group: StoredGroup, slug: str) -> dict[str, Any]:
+    return {"name": _name(group), "group_slug": slug}
+
+
+def _show(
+    request: HttpRequest, cluster: Cluster, template: str, told: dict[str, Any], status: HTTPStatus
+) -> HttpResponse:
+    bar = cluster_bar(cluster, CollectorKind.GROUPS)
+    freshness = bar["standing"].freshness_of(CollectorKind.GROUPS)
+    context = {**bar, "section": "status", "tab": "groups", "freshness": freshness, **told}
+    return render(request, template, context, status=status)

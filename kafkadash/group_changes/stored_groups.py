@@ -1,0 +1,78 @@
+"""Consumer groups as stored rows have them: state, committed offsets, and the log of each partition."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.kafka.api import Offsets, TopicPartition
+from kafkadash.monitoring.groups.names import key_of, slug_of, stored_name
+from kafkadash.monitoring.groups.pages import present_groups
+from kafkadash.monitoring.groups.window import NOT_KNOWN, members_of, unpack_window
+from kafkadash.monitoring.models import GroupState, TopicState
+
+EMPTY = "Empty"
+"""Kafka's word for a group without members (org.apache.kafka.common.GroupState)."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredGroup:
+    """``logs``: log start and end, None where not known. ``topics``: those that members are assigned partitions of."""
+
+    name: str
+    state: str
+    commits: Mapping[TopicPartition, int]
+    logs: Mapping[TopicPartition, tuple[int | None, int | None]]
+    topics: frozenset[str]
+
+
+def load_groups(cluster: Cluster, names: Collection[str]) -> dict[str, StoredGroup]:
+    """Load groups that Kafka lists, by name. One query."""
+    rows = present_groups(cluster).filter(key__in=[key_of(name) for name in names]).select_related("window")
+    return {row.name: _read_row(row) for row in rows}
+
+
+def _read_row(row: GroupState) -> StoredGroup:
+    window = unpack_window(bytes(row.window.data))
+    commits: dict[TopicPartition, int] = {}
+    logs: dict[TopicPartition, tuple[int | None, int | None]] = {}
+    if window.samples:
+        newest = zip(window.keys, window.committed[-1], window.starts, window.ends[-1], strict=True)
+        for (topic, number), committed, start, end in newest:
+            partition = TopicPartition(topic, number)
+            logs[partition] = (None if start == NOT_KNOWN else start, None if end == NOT_KNOWN else end)
+            if committed != NOT_KNOWN:
+                commits[partition] = committed
+    topics = frozenset(topic for member in members_of(row) for topic in member.assigned)
+    return StoredGroup(row.name, row.state, commits, logs, topics)
+
+
+def load_topics(cluster: Cluster, names: Collection[str]) -> dict[str, tuple[str, int]]:
+    """Load id and number of partitions of topics. One query."""
+    rows = TopicState.objects.filter(cluster=cluster, name__in=names).order_by("changed_at")
+    return {
+        name: (topic_id, count) for name, topic_id, count in rows.values_list("name", "topic_id", "partition_count")
+    }
+
+
+def hash_commits(commits: Mapping[TopicPartition, int]) -> str:
+    """Return 32 hex digits that stand for committed offsets."""
+    listed = sorted([partition.topic, partition.partition, offset] for partition, offset in commits.items())
+    return hashlib.blake2b(json.dumps(listed).encode(), digest_size=16).hexdigest()
+
+
+def flatten_offsets(offsets: Offsets) -> dict[TopicPartition, int]:
+    """Return offsets as Kafka answers them, by partition."""
+    return {
+        TopicPartition(topic, number): offset
+        for topic, partitions in offsets.items()
+        for number, offset in partitions.items()
+    }
+
+
+def label_group(name: str) -> str:
+    """Return the name of a group where it can be read, stored and typed, else ``~`` and its digest."""
+    return stored_name(slug_of(name))

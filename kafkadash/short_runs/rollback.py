@@ -1,0 +1,58 @@
+"""Rollback of a short run that ended: a draft that restores what its items had before, with its own plan and review."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.http import HttpRequest
+
+from kafkadash.accounts.models import User
+from kafkadash.changes.errors import ChangeRefused
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.request_validation import lock_change, require_permission
+from kafkadash.changes.services import create_draft
+from kafkadash.changes.state_machine import RAN, ChangeState
+from kafkadash.changes.transitions import audit_change
+from kafkadash.clusters.access import PROPOSE
+from kafkadash.short_runs.errors import ShortRunErrorCode
+from kafkadash.short_runs.kinds import short_kind
+from kafkadash.short_runs.models import ShortItem
+from kafkadash.short_runs.plans import plan_draft
+from kafkadash.short_runs.state import ItemState, PlannedItem
+
+WORD = "rollback"
+"""``ChangeRequest.origin_word``."""
+LONGEST_TITLE = ChangeRequest._meta.get_field("title").max_length
+
+
+@transaction.atomic
+def propose_rollback(change: ChangeRequest, user: User, request: HttpRequest | None = None) -> ChangeRequest:
+    """Create and plan a draft that restores what the run changed, or return the one that this person has begun.
+
+    Raises ChangeRefused, also where nothing is as the run left it.
+    """
+    row = lock_change(change)
+    require_permission(user, PROPOSE, row.cluster)
+    kind = short_kind(row.kind)
+    begun = ChangeRequest.objects.filter(origin=row, origin_word=WORD, author=user, state=ChangeState.DRAFT).first()
+    if begun is not None:
+        return begun
+    items = ShortItem.objects.filter(run__request=row, state=ItemState.DONE, before__isnull=False)
+    done = [(PlannedItem(item.subject, item.content), item.before or {}) for item in items]
+    if kind.rollback_input is None or row.state not in RAN or not done:
+        raise ChangeRefused(ShortRunErrorCode.NO_ROLLBACK, number=row.pk)
+    draft = create_draft(
+        row.cluster,
+        row.kind,
+        user,
+        title=f"Rollback of #{row.pk}: {row.title}"[:LONGEST_TITLE],
+        input=kind.rollback_input(done),
+        options={},
+        origin=row,
+        origin_word=WORD,
+        request=request,
+    )
+    draft = plan_draft(draft)
+    if not draft.artifact_id:
+        raise ChangeRefused(ShortRunErrorCode.NOTHING_TO_DO)
+    audit_change(row, user, "rollback_proposed", after={"rollback": draft.pk}, request=request)
+    return draft

@@ -1,0 +1,92 @@
+"""Offsets of a group are reset in a browser: refused while it is active, planned, approved, run, and rolled back."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from playwright.sync_api import BrowserContext, expect
+
+from kafkadash.devtools.playground.load import LoadTopic, load_topics
+from kafkadash.group_changes.errors import GroupErrorCode
+from tests.agreement.test_group_changes import committed
+from tests.e2e.product import CHECKOUT, Product
+from tests.e2e.test_elections import widen
+from tests.e2e.test_ten_tasks import REFRESHED_MS, RUN_MS, approve_change
+from tests.e2e.visitor import TWO_LOOKS, Visitor
+from tests.waiting import wait_until
+
+SCREENS = CHECKOUT / "var" / "screens" / "group-changes"
+
+
+@pytest.fixture
+def member(product: Product) -> Iterator[tuple[str, Consumer]]:
+    """A group that is named as its topic, and its member, which has committed offset 1."""
+    name = f"e2e-{secrets.token_hex(3)}"
+    bootstrap = product.playground.bootstrap
+    load_topics(bootstrap, [LoadTopic(name, placement=[(1, 2, 3)], fill_bytes=100_000)])
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": name, "enable.auto.commit": False})
+    consumer.subscribe([name])
+    wait_until(lambda: consumer.poll(0.1) is None and bool(consumer.assignment()), "it has the partition", 30)
+    consumer.commit(offsets=[TopicPartition(name, 0, 1)], asynchronous=False)
+    yield name, consumer
+    consumer.close()
+    product.tools.run("topics", "--delete", "--topic", name)
+
+
+def test_offsets__from_the_groups_page_to_their_rollback(
+    member: tuple[str, Consumer],
+    product: Product,
+    new_context: Callable[..., BrowserContext],
+    alices_session: dict[str, Any],
+    bobs_session: dict[str, Any],
+) -> None:
+    group, consumer = member
+    alice, bob = (new_context(storage_state=session).new_page() for session in (alices_session, bobs_session))
+    visitor = Visitor(alice, SCREENS)
+    alice.goto(f"/clusters/demo/groups/?q={group}")
+    alice.get_by_role("link", name=group).first.click(timeout=REFRESHED_MS)
+    alice.get_by_role("link", name="Reset offsets").click()
+    alice.get_by_label("Target", exact=True).select_option("earliest")
+    alice.get_by_role("button", name="Plan reset").click()
+    expect(alice.locator("#wrong")).to_contain_text(GroupErrorCode.NOT_EMPTY_LEFT_OUT)
+    visitor.look(alice.url, "refused", TWO_LOOKS)
+    widen(alice)
+
+    consumer.close()
+    alice.get_by_role("link", name="Open group").click()
+    expect(alice.locator(".page-head .inline-facts")).to_contain_text("Empty", timeout=REFRESHED_MS)
+    alice.get_by_role("link", name="Reset offsets").click()
+    alice.get_by_label("Target", exact=True).select_option("earliest")
+    alice.get_by_role("button", name="Plan reset").click()
+    expect(alice.locator("#items tbody tr")).to_contain_text("replays 1 record")
+    visitor.look(alice.url, "planned", TWO_LOOKS)
+    widen(alice)
+    alice.get_by_label("Reason").fill("A bad release wrote garbage.")
+    alice.get_by_role("button", name="Submit for approval").click()
+    alice.wait_for_url(re.compile(r"/changes/\d+/$"))
+    number = alice.url.split("/changes/")[1].split("/")[0]
+
+    approve_change(bob, number)
+    alice.goto(f"/changes/{number}/")
+    alice.locator("#change-bar").get_by_role("link", name="Start change…").click(timeout=REFRESHED_MS)
+    alice.get_by_role("button", name="Start change", exact=True).click()
+    expect(alice.locator("#ended")).to_contain_text("1 of 1 partition as planned", timeout=RUN_MS)
+    visitor.look(alice.url, "done", TWO_LOOKS)
+    widen(alice)
+    assert committed(product.tools, group) == {0: 0}
+
+    alice.get_by_role("button", name="Propose rollback").click()
+    alice.wait_for_url(re.compile(r"/changes/\d+/items/$"))
+    expect(alice.locator("#items tbody tr")).to_contain_text("skips 1 record")
+    visitor.look(alice.url, "rollback", TWO_LOOKS)
+    for page in ("delete", "delete-offsets"):
+        alice.goto(f"/clusters/demo/groups/{group}/{page}/")
+        visitor.look(alice.url, page, TWO_LOOKS)
+    alice.goto("/clusters/demo/delete-groups/")
+    visitor.look(alice.url, "delete-groups", TWO_LOOKS)
+    assert visitor.wrong == []

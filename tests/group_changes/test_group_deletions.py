@@ -1,0 +1,102 @@
+"""Deletion of groups, and of the committed offsets of a topic in a group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kafkadash.group_changes import group_deletion, offset_deletion
+from kafkadash.group_changes.reasons import GroupReasonCode
+from kafkadash.group_changes.stored_groups import label_group
+from kafkadash.monitoring.groups.names import key_of
+from kafkadash.monitoring.models import GroupState
+from kafkadash.short_runs.plans import check_items
+from tests.group_changes.conftest import GroupWorld
+
+pytestmark = pytest.mark.django_db
+GROUP = {"groups": ["billing"]}
+OFFSETS = {"group": "billing", "topic": "orders"}
+
+
+@pytest.mark.parametrize("arrives", [None, True, False])
+def test_group__is_deleted__also_where_the_answer_is_lost(world: GroupWorld, arrives: bool | None) -> None:
+    world.kind = group_deletion.KIND
+    change = world.step(world.queue(GROUP))
+    world.kafka.lose = arrives
+    world.step(change)
+    world.kafka.lose = None
+    change = world.until(change, "done")
+    assert (world.states(change), world.run(change).outcome) == ({"billing": "done"}, "clean")
+    assert world.kafka.known.all == {}
+    assert len(world.requests) == (2 if arrives is False else 1)
+
+
+GROUP_SPOILED: dict[GroupReasonCode, Callable[[GroupWorld], object]] = {
+    GroupReasonCode.ACTIVE: lambda world: setattr(world.group, "members", {"c": {"orders": [0]}}),
+    GroupReasonCode.OFFSETS_MOVED: lambda world: world.commits.update({0: 61}),
+}
+
+
+@pytest.mark.parametrize("code", GROUP_SPOILED)
+def test_group__was_used_since__turns_stale(world: GroupWorld, code: GroupReasonCode) -> None:
+    world.kind = group_deletion.KIND
+    change = world.queue(GROUP)
+    GROUP_SPOILED[code](world)
+    change = world.until_stale(change)
+    assert change.stale_reasons[0]["params"]["why"]["code"] == code
+    assert "billing" in world.kafka.known.all
+
+
+def test_group__stored_as_active_or_gone__is_left_out(world: GroupWorld) -> None:
+    world.kind = group_deletion.KIND
+    draft = world.draft(GROUP)
+    GroupState.objects.update(state="Stable")
+    planned = group_deletion.plan_deletion(world.cluster, GROUP)
+    assert (planned.items, len(planned.left_out)) == ([], 1)
+    check = check_items(draft, world.clock).checks[0]
+    assert [problem.params["why"].code for problem in check.problems] == [GroupReasonCode.ACTIVE]
+    assert group_deletion.plan_deletion(world.cluster, {"groups": ["nothing"]}).items == []
+
+
+def test_group__with_a_name_that_nobody_can_type__is_named_by_its_key() -> None:
+    assert label_group("billing") == "billing"
+    for name in ("", "a/b", "x" * 300):
+        assert label_group(name) == f"~{key_of(name)}"
+
+
+@pytest.mark.parametrize("arrives", [None, True, False])
+def test_offsets__are_deleted__also_where_the_answer_is_lost(world: GroupWorld, arrives: bool | None) -> None:
+    world.kind = offset_deletion.KIND
+    change = world.step(world.queue(OFFSETS))
+    world.kafka.lose = arrives
+    world.step(change)
+    world.kafka.lose = None
+    change = world.until(change, "done")
+    assert world.states(change) == {"orders-0": "done", "orders-1": "done"}
+    assert world.commits == {}
+
+
+OFFSETS_SPOILED: dict[GroupReasonCode, Callable[[GroupWorld], object]] = {
+    GroupReasonCode.SUBSCRIBED: lambda world: setattr(world.group, "members", {"c": {"orders": [0]}}),
+    GroupReasonCode.OFFSET_MOVED: lambda world: world.commits.update({0: 61}),
+}
+
+
+@pytest.mark.parametrize("code", OFFSETS_SPOILED)
+def test_offsets__topic_is_read_again__turns_stale(world: GroupWorld, code: GroupReasonCode) -> None:
+    world.kind = offset_deletion.KIND
+    change = world.queue(OFFSETS)
+    OFFSETS_SPOILED[code](world)
+    change = world.until_stale(change)
+    assert change.stale_reasons[0]["params"]["why"]["code"] == code
+    assert world.requests == []
+
+
+def test_offsets__members_read_another_topic__are_deleted(world: GroupWorld) -> None:
+    world.kind = offset_deletion.KIND
+    change = world.queue(OFFSETS)
+    world.group.members = {"c": {"clicks": [0]}}
+    world.kafka.before = lambda call: setattr(world.group, "members", {}) if call == "delete_offsets" else None
+    change = world.until(change, "done")
+    assert world.run(change).outcome == "clean"
