@@ -314,15 +314,34 @@ class ConfigOrigin(IntEnum):
     DYNAMIC_GROUP_CONFIG = 8
 
 
+class ConfigType(IntEnum):
+    """Type of a config's value (org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigType)."""
+
+    UNKNOWN = 0
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """A config in force. ``value`` is None where Kafka keeps it back (``sensitive``) or where there is none."""
+    """A config in force. ``value`` is None where Kafka keeps it back (``sensitive``) or where there is none.
+
+    ``type`` is unknown before Kafka 2.6 (DescribeConfigs v3).
+    """
 
     name: str
     value: str | None
     source: ConfigOrigin
     sensitive: bool
     read_only: bool
+    type: ConfigType = ConfigType.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -672,9 +691,12 @@ class KafkaChanges(Protocol):
         """
         ...
 
-    def alter_configs(self, changes: Sequence[ConfigChange], *, deadline: float) -> ItemChanged[ConfigResource]:
+    def alter_configs(
+        self, changes: Sequence[ConfigChange], *, deadline: float, validate_only: bool = False
+    ) -> ItemChanged[ConfigResource]:
         """IncrementalAlterConfigs (44); the changes of one resource are done all or none.
 
+        ``validate_only``: Kafka says what it would do, and changes nothing.
         A broker's go to that broker, or, where it does not answer and the connection names controllers, to the active
         controller; a topic's to any broker.
         """

@@ -408,7 +408,9 @@ def alter_reassignments_request(
     )
 
 
-def alter_configs_request(offered: ApiRanges, changes: Mapping[ConfigResource, Sequence[ConfigChange]]) -> Request:
+def alter_configs_request(
+    offered: ApiRanges, changes: Mapping[ConfigResource, Sequence[ConfigChange]], *, validate_only: bool = False
+) -> Request:
     """Return the request (Kafka 2.3). No older one will do: AlterConfigs (33) replaces all of a resource's configs."""
     require_api(offered, ALTER_CONFIGS, "IncrementalAlterConfigs (Kafka 2.3)")
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource
@@ -423,7 +425,7 @@ def alter_configs_request(offered: ApiRanges, changes: Mapping[ConfigResource, S
             )
             for owner, own in changes.items()
         ],
-        validate_only=False,
+        validate_only=validate_only,
     )
 
 

@@ -292,7 +292,9 @@ class WireClient(WireAdmin):
         response: DeleteTopicsAnswer = result.response
         return sorting.each({str(row.topic_id): (row.error_code, row.error_message) for row in response.responses})
 
-    def alter_configs(self, changes: Sequence[ConfigChange], *, deadline: float) -> ItemChanged[ConfigResource]:
+    def alter_configs(
+        self, changes: Sequence[ConfigChange], *, deadline: float, validate_only: bool = False
+    ) -> ItemChanged[ConfigResource]:
         left = start_countdown(deadline)
         groups: defaultdict[ConfigResource, list[ConfigChange]] = defaultdict(list)
         for change in changes:
@@ -301,9 +303,10 @@ class WireClient(WireAdmin):
         anywhere = {resource: own for resource, own in groups.items() if resource not in brokers}
         parts: list[tuple[Collection[ConfigResource], Result[AlterConfigsAnswer]]] = []
         if brokers:
-            parts += self._alter_brokers(brokers, start_countdown(left() / 2) if anywhere else left)
+            through_them = start_countdown(left() / 2) if anywhere else left
+            parts += self._alter_brokers(brokers, through_them, validate_only=validate_only)
         if anywhere:
-            ask = _alter_configs(anywhere)
+            ask = _alter_configs(anywhere, validate_only=validate_only)
             parts.append((list(anywhere), _try_send(lambda: self._forwarded(ask, left))))
         return _join_results(
             parts,
@@ -314,10 +317,17 @@ class WireClient(WireAdmin):
         )
 
     def _alter_brokers(
-        self, changes: Mapping[ConfigResource, Sequence[ConfigChange]], left: Callable[[], float]
+        self,
+        changes: Mapping[ConfigResource, Sequence[ConfigChange]],
+        left: Callable[[], float],
+        *,
+        validate_only: bool,
     ) -> list[tuple[Collection[ConfigResource], Result[AlterConfigsAnswer]]]:
         """Each through its own broker; those that could not be sent through the active controller, if it is known."""
-        asks = [(int(broker.name), _alter_configs({broker: own})) for broker, own in changes.items()]
+        asks = [
+            (int(broker.name), _alter_configs({broker: own}, validate_only=validate_only))
+            for broker, own in changes.items()
+        ]
         through_them = left() if self._controllers is None else left() / 2
         results = send_each_once(asks, self._with_wire, through_them)
         unsent = [
@@ -330,7 +340,8 @@ class WireClient(WireAdmin):
         found: list[tuple[Collection[ConfigResource], Result[AlterConfigsAnswer]]] = [
             ([broker], result) for broker, result in zip(changes, results, strict=True) if broker not in unsent
         ]
-        controllers, ask = self._controllers, _alter_configs({broker: changes[broker] for broker in unsent})
+        controllers = self._controllers
+        ask = _alter_configs({broker: changes[broker] for broker in unsent}, validate_only=validate_only)
         through = _try_send(
             lambda: controllers.send(ask, self.describe_cluster(deadline=left() / 3).cluster_id, deadline=left())
         )
@@ -539,9 +550,13 @@ def _try_send(send: Callable[[], BrokerAnswer[R] | UnknownOutcome]) -> Result[R]
         return failure
 
 
-def _alter_configs(changes: Mapping[ConfigResource, Sequence[ConfigChange]]) -> BrokerRequest[AlterConfigsAnswer]:
+def _alter_configs(
+    changes: Mapping[ConfigResource, Sequence[ConfigChange]], *, validate_only: bool
+) -> BrokerRequest[AlterConfigsAnswer]:
     return BrokerRequest(
-        lambda offered: alter_configs_request(offered, changes), ConnectionPool.CONTROLLER, AtMostOnce()
+        lambda offered: alter_configs_request(offered, changes, validate_only=validate_only),
+        ConnectionPool.CONTROLLER,
+        AtMostOnce(),
     )
 
 

@@ -34,6 +34,7 @@ from kafkadash.kafka.api import (
     ConfigOrigin,
     ConfigResource,
     ConfigResourceType,
+    ConfigType,
     DeadlineExceeded,
     GroupListing,
     ItemError,
@@ -301,7 +302,7 @@ class ConfigReading:
         self._keys = keys
         self._found: dict[ConfigResource, Mapping[str, ConfigEntry]] = {}
         self._errors: dict[ConfigResource, ItemError] = {}
-        self._entries: dict[tuple[str, str | None, int, bool, bool], ConfigEntry] = {}
+        self._entries: dict[tuple[str, str | None, int, bool, bool, int], ConfigEntry] = {}
         self._taken_at: list[float] = []
         self._failures: list[KafkaFailure] = []
 
@@ -372,11 +373,12 @@ class ConfigReading:
 
     def _entry(self, config: ConfigAnswer) -> ConfigEntry:
         value = None if config.is_sensitive else config.value
-        key = (config.name, value, config.config_source, config.is_sensitive, config.read_only)
+        flags = config.is_sensitive, config.read_only
+        key = (config.name, value, config.config_source, *flags, config.config_type)
         entry = self._entries.get(key)
         if entry is None:
             entry = ConfigEntry(
-                config.name, value, _source(config.config_source), config.is_sensitive, config.read_only
+                config.name, value, _source(config.config_source), *flags, _value_type(config.config_type)
             )
             self._entries[key] = entry
         return entry
@@ -418,6 +420,13 @@ def _source(number: int) -> ConfigOrigin:
         return ConfigOrigin(number)
     except ValueError:
         return ConfigOrigin.UNKNOWN
+
+
+def _value_type(number: int) -> ConfigType:
+    try:
+        return ConfigType(number)
+    except ValueError:
+        return ConfigType.UNKNOWN
 
 
 TOPICS_PER_METADATA = 1000  # of Metadata

@@ -1,5 +1,7 @@
 """Collector of configs of topics and brokers that differ from Kafka's default, and of the throttles among them.
 
+The keys that topics and brokers have, with type and inherited value, are kept once per cluster.
+
 A throttle that nothing in flight needs any more is marked as an orphan.
 """
 
@@ -7,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -47,6 +49,7 @@ from kafkadash.monitoring.metadata_collector import store_figures
 from kafkadash.monitoring.models import (
     BrokerState,
     BrokerWeights,
+    ConfigCatalog,
     ConfigSource,
     ThrottledResource,
     ThrottleState,
@@ -250,6 +253,7 @@ def read(asking: CollectContext) -> CollectedFacts:
     topic_changes = _changed_topics(known, topics.resources, topics.errors)
     broker_changes, broker_unchanged = _changed_brokers(cluster, brokers.resources, taken_at)
     portions = [partial(_write_topics, cluster, part) for part in split_updates(topic_changes)]
+    catalog = _changed_catalog(cluster, brokers.resources, topics.resources)
 
     def write(_: WriteStamp) -> None:
         one_writer_of_shapes(cluster.pk)
@@ -257,6 +261,8 @@ def read(asking: CollectContext) -> CollectedFacts:
             store_figures(cluster, _min_isr_figures(cluster))
         update_rows(BrokerState, broker_changes)
         BrokerState.objects.filter(pk__in=broker_unchanged).update(config_at=taken_at)
+        if catalog:
+            ConfigCatalog.objects.update_or_create(cluster=cluster, defaults=catalog)
         throttles.write()
         if throttles.orphans is not None:
             store_figures(cluster, {"orphan_throttles": throttles.orphans})
@@ -369,6 +375,46 @@ def _changed_brokers(
         else:
             changed[pk] = {"config": config, "config_at": taken_at}
     return changed, unchanged
+
+
+def _changed_catalog(
+    cluster: Cluster,
+    brokers: Mapping[ConfigResource, Mapping[str, ConfigEntry]],
+    topics: Mapping[ConfigResource, Mapping[str, ConfigEntry]],
+) -> dict[str, object]:
+    """Return the columns of the catalog that differ from the stored ones. Resources that were not read stay."""
+    before = ConfigCatalog.objects.filter(cluster=cluster).values("topics", "brokers", "default").first() or {}
+    found: dict[str, object] = {}
+    if own := [entries for resource, entries in topics.items()]:
+        found["topics"] = _describe_keys(own, {KafkaSource.DYNAMIC_TOPIC_CONFIG})
+    if own := [entries for resource, entries in brokers.items() if resource != CLUSTER_DEFAULT]:
+        dynamic = {KafkaSource.DYNAMIC_BROKER_CONFIG, KafkaSource.DYNAMIC_DEFAULT_BROKER_CONFIG}
+        found["brokers"] = _describe_keys(own, dynamic)
+    if CLUSTER_DEFAULT in brokers:
+        found["default"] = pack_config(brokers[CLUSTER_DEFAULT])
+    return {name: value for name, value in found.items() if name not in before or value != before[name]}
+
+
+def _describe_keys(
+    resources: Iterable[Mapping[str, ConfigEntry]], own: Collection[KafkaSource]
+) -> dict[str, list[object]]:
+    """Return {key: [type, read-only, sensitive, inherited]}; a value with a source of ``own`` is not inherited.
+
+    Static values may differ between brokers, so one that is Kafka's default is preferred: it is the same everywhere.
+    """
+    described: dict[str, list[object]] = {}
+    settled: set[str] = set()
+    for entries in resources:
+        for key, entry in entries.items():
+            if key in settled:
+                continue
+            by_default = entry.source is KafkaSource.DEFAULT_CONFIG
+            inherited = None if entry.source in own else [entry.value, str(source_of(entry))]
+            if key not in described or inherited is not None and (by_default or described[key][3] is None):
+                described[key] = [int(entry.type), entry.read_only, entry.sensitive, inherited]
+            if by_default:
+                settled.add(key)
+    return dict(sorted(described.items()))
 
 
 def pack_config(entries: Mapping[str, ConfigEntry]) -> Packed:

@@ -635,6 +635,23 @@ class ConfigSource(models.TextChoices):
     OTHER = "other", "other"
 
 
+class ConfigCatalog(models.Model):
+    """Configs that topics and brokers of a cluster have, as Kafka describes them, and the brokers' default.
+
+    ``topics`` and ``brokers``: {key: [type, read-only, sensitive, inherited]}. ``type`` as ``kafka.api.ConfigType``.
+    ``inherited``: [value, source] of a topic or broker that does not set the key; null where all of them set it.
+    ``default``: as ``TopicState.config``, of the dynamic default of all brokers.
+    """
+
+    cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, related_name="config_catalog")
+    topics = models.JSONField(default=dict)
+    brokers = models.JSONField(default=dict)
+    default = models.JSONField(null=True, help_text="empty: not read")
+
+    def __str__(self) -> str:
+        return f"configs of cluster {self.cluster_id}"
+
+
 class ThrottledResource(models.TextChoices):
     """Kind of resource on which a throttle is set. The rate of a broker may come from the cluster default."""
 

@@ -237,7 +237,7 @@ def _elect(model: ClusterModel, name: str, index: int, *, unclean: bool) -> Refu
 def alter_configs(model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool) -> Any:
     rows = []
     for resource in request.resources:
-        code, message = _alter_resource(model, broker, resource, denied)
+        code, message = _alter_resource(model, broker, resource, denied, validate_only=request.validate_only)
         rows.append(
             entities.new(
                 "AlterConfigsResourceResponse",
@@ -250,7 +250,9 @@ def alter_configs(model: ClusterModel, broker: FakeBroker, entities: Entities, r
     return entities.new("IncrementalAlterConfigsResponse", throttle_time=timedelta(0), responses=tuple(rows))
 
 
-def _alter_resource(model: ClusterModel, broker: FakeBroker, resource: Any, denied: bool) -> Refused:
+def _alter_resource(
+    model: ClusterModel, broker: FakeBroker, resource: Any, denied: bool, *, validate_only: bool
+) -> Refused:
     """The changes of one resource are done all or none."""
     name, is_topic = resource.resource_name, resource.resource_type == TOPIC_TYPE
     wrong = _wrong_resource(model, broker, name, is_topic, denied)
@@ -267,7 +269,7 @@ def _alter_resource(model: ClusterModel, broker: FakeBroker, resource: Any, deni
         if words:
             return (ErrorCode.invalid_config if is_topic else ErrorCode.invalid_request), words
         after[config.name] = value
-    for key, value in after.items():
+    for key, value in after.items() if not validate_only else ():
         model.set_config(owner, key, value)
     return _FINE
 

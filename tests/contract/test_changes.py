@@ -338,6 +338,25 @@ def test_lists_grow_and_shrink_by_pairs(admin: WireClient, backend: Backend, top
     reads("", "DEFAULT_CONFIG")
 
 
+def test_configs_that_are_only_validated_stay_as_they_are(
+    admin: WireClient, backend: Backend, topic_name: str
+) -> None:
+    backend.create_topic(topic_name, [[1, 2]])
+    topic, broker = ConfigResource.topic(topic_name), ConfigResource.broker(2)
+
+    fine = [ConfigChange(topic, LEADERS, SET, "0:1"), ConfigChange(broker, RATES[0], SET, "1000")]
+    wrong = [ConfigChange(topic, LEADERS, SET, "all"), ConfigChange(broker, RATES[0], SET, "fast")]
+    validated = admin.alter_configs(fine, deadline=DEADLINE, validate_only=True)
+    refused = admin.alter_configs(wrong, deadline=DEADLINE, validate_only=True)
+
+    assert validated.done == {topic, broker}
+    assert {resource: error.code for resource, error in refused.refused.items()} == {topic: 40, broker: 42}
+    assert admin.alter_configs([ConfigChange(topic, FOLLOWERS, SET, "0:1")], deadline=DEADLINE).done == {topic}
+    wait_until(lambda: backend.configs(topic_name)[FOLLOWERS][0] == "0:1", "the broker knows of the change after it")
+    assert backend.configs(topic_name)[LEADERS] == ("", "DEFAULT_CONFIG")
+    assert RATES[0] not in backend.configs(2)
+
+
 def test_a_list_of_everything_is_not_extended(admin: WireClient, backend: Backend, topic_name: str) -> None:
     backend.create_topic(topic_name, [[1, 2]])
     topic = ConfigResource.topic(topic_name)

@@ -55,9 +55,10 @@ class ModelKafka:
     """Implements ``KafkaClient``. ``before`` and ``after`` get the name of each call; ``fail`` makes calls fail.
 
     ``lose``: what becomes of changes: None, or whether one whose answer is lost is done all the same. ``refuse``:
-    partition → Kafka's words, ``refuse_topics``: those about new topics, ``refuse_places``: broker → those about its
-    directories, whose answers ``lose_places`` loses; a ``forgetful`` one restarts before the replica comes. ``sent``
-    are all calls that changed something, in order. ``eligible``: ELR of partitions; None where no broker offers it.
+    partition → Kafka's words, ``refuse_topics``: those about new topics, ``refuse_configs``: those about config keys,
+    ``refuse_places``: broker → those about its directories, whose answers ``lose_places`` loses; a ``forgetful`` one
+    restarts before the replica comes. ``sent`` are all calls that changed something, in order. ``eligible``: ELR of
+    partitions; None where no broker offers it.
     """
 
     model: Cluster
@@ -67,6 +68,7 @@ class ModelKafka:
     refuse: dict[TopicPartition, ItemError] = field(default_factory=dict)
     refuse_elections: ItemError | None = None
     refuse_topics: dict[str, ItemError] = field(default_factory=dict)
+    refuse_configs: dict[str, ItemError] = field(default_factory=dict)
     sent: list[tuple[str, object]] = field(default_factory=list)
     configs: dict[ConfigResource, dict[str, str]] = field(default_factory=dict)
     lacks: frozenset[str] = frozenset()
@@ -181,23 +183,34 @@ class ModelKafka:
         self.after("alter_reassignments")
         return changed
 
-    def alter_configs(self, changes: Sequence[ConfigChange], *, deadline: float) -> ItemChanged[ConfigResource]:
-        self._called("alter_configs")
-        self.sent.append(("alter_configs", tuple(changes)))
+    def alter_configs(
+        self, changes: Sequence[ConfigChange], *, deadline: float, validate_only: bool = False
+    ) -> ItemChanged[ConfigResource]:
+        call = "validate_configs" if validate_only else "alter_configs"
+        self._called(call)
+        if not validate_only:
+            self.sent.append((call, tuple(changes)))
         by_resource: dict[ConfigResource, list[ConfigChange]] = {}
         for change in changes:
             by_resource.setdefault(change.resource, []).append(change)
-        done, lost = set(), {}
+        done, refused, lost = set(), {}, {}
         for resource, own in by_resource.items():
             of_broker = resource.type is ConfigResourceType.BROKER and resource.name
             if of_broker and not self.model.brokers.get(int(resource.name)):
                 lost[resource] = ItemError(as_message("did not answer in time"))
                 continue
-            done.add(resource)
-            for change in own:
+            wrong = next((self.refuse_configs[change.key] for change in own if change.key in self.refuse_configs), None)
+            if wrong is not None:
+                refused[resource] = wrong
+                continue
+            if self.lose is None:
+                done.add(resource)
+            else:
+                lost[resource] = ItemError(as_message("did not answer in time"), 7, "REQUEST_TIMED_OUT")
+            for change in own if not validate_only and self.lose is not False else ():
                 self._configure(change)
-        self.after("alter_configs")
-        return ItemChanged(frozenset(done), {}, lost)
+        self.after(call)
+        return ItemChanged(frozenset(done), refused, lost)
 
     def elect_leaders(
         self, partitions: Collection[TopicPartition], *, deadline: float, unclean: bool = False
