@@ -100,6 +100,7 @@ INSTALLED_APPS = [
     "kafkadash.verify",
     "kafkadash.execution",
     "kafkadash.short_runs",
+    "kafkadash.configs",
     "kafkadash.elections",
     "kafkadash.topics",
     "kafkadash.group_changes",

@@ -18,6 +18,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("kafkadash.execution.urls")),
     path("", include("kafkadash.verify.urls")),
     path("", include("kafkadash.short_runs.urls")),
+    path("", include("kafkadash.configs.urls")),
     path("", include("kafkadash.elections.urls")),
     path("", include("kafkadash.topics.urls")),
     path("", include("kafkadash.group_changes.urls")),

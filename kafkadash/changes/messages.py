@@ -237,6 +237,7 @@ RISK_MESSAGES: Mapping[RiskCode, MessageTemplate] = {
     RiskCode.OFFSETS_DELETED: MessageTemplate(
         "deletes the committed offsets of {partitions:# partition|# partitions} for good"
     ),
+    RiskCode.RECORDS_AT_RISK: MessageTemplate("lets Kafka delete or lose records by {configs:# config|# configs}"),
     RiskCode.RACKS_ON_ONE_BROKER: MessageTemplate(
         "{racks:rack|racks} {racks:names} {racks:has|have} a single broker left"
     ),

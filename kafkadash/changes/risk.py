@@ -20,6 +20,7 @@ TOPICS_DELETED = 60
 RECORDS_LOST = 60
 OFFSETS_RESET = 25
 OFFSETS_DELETED = 60
+RECORDS_AT_RISK = 30
 HIGHEST = 100
 
 MEDIUM_FROM = 25
@@ -34,7 +35,8 @@ class RiskFacts:
     ``spread_worse``: partitions whose rack spread gets worse. ``racks_on_one_broker``: racks left with one broker that
     holds replicas. ``deleted_topics``: those whose records are gone afterwards. ``unclean_elections``: partitions that
     get a leader which lacks records. ``reset_offsets``: partitions in which a group goes on elsewhere;
-    ``deleted_offsets``: those whose committed offset is gone afterwards.
+    ``deleted_offsets``: those whose committed offset is gone afterwards. ``records_at_risk``: configs by which Kafka
+    keeps records for a shorter time, or may lose them.
     """
 
     bytes_share: float | None
@@ -47,6 +49,7 @@ class RiskFacts:
     unclean_elections: int = 0
     reset_offsets: int = 0
     deleted_offsets: int = 0
+    records_at_risk: int = 0
 
 
 class RiskLevel(StrEnum):
@@ -71,6 +74,7 @@ class RiskCode(StrEnum):
     RECORDS_LOST = "risk-records-lost"
     OFFSETS_RESET = "risk-offsets-reset"
     OFFSETS_DELETED = "risk-offsets-deleted"
+    RECORDS_AT_RISK = "risk-records-at-risk"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +131,8 @@ def _collect_reasons(facts: RiskFacts) -> Iterator[RiskReason]:
         yield RiskReason(OFFSETS_RESET, coded(RiskCode.OFFSETS_RESET, partitions=facts.reset_offsets))
     if facts.deleted_offsets:
         yield RiskReason(OFFSETS_DELETED, coded(RiskCode.OFFSETS_DELETED, partitions=facts.deleted_offsets))
+    if facts.records_at_risk:
+        yield RiskReason(RECORDS_AT_RISK, coded(RiskCode.RECORDS_AT_RISK, configs=facts.records_at_risk))
 
 
 def _weigh_bytes(share: float | None) -> RiskReason:

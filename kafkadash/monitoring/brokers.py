@@ -661,13 +661,15 @@ def brokers(request: HttpRequest, slug: str) -> HttpResponse:
     runs = bar["standing"].runs
     shown = broker_list_context(cluster, broker_listing(request.GET), runs, bar["now"])
     misled = shown["led_as_preferred"] is not None and shown["led_as_preferred"] < 100
+    may_propose = not cluster.read_only and is_allowed(request.user, PROPOSE, cluster)
     context = {
         **bar,
         "tab": "brokers",
         "live_keys": [read_hint(kind, slug) for kind in _KINDS],
         "not_read": not_read(cluster, runs, _KINDS),
         **shown,
-        "may_elect": misled and not cluster.read_only and is_allowed(request.user, PROPOSE, cluster),
+        "may_elect": misled and may_propose,
+        "may_propose": may_propose,
     }
     return render(request, "monitoring/brokers.html", context)
 

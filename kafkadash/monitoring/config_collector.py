@@ -383,7 +383,7 @@ def _changed_catalog(
     topics: Mapping[ConfigResource, Mapping[str, ConfigEntry]],
 ) -> dict[str, object]:
     """Return the columns of the catalog that differ from the stored ones. Resources that were not read stay."""
-    before = ConfigCatalog.objects.filter(cluster=cluster).values("topics", "brokers", "default").first() or {}
+    stored = ConfigCatalog.objects.filter(cluster=cluster).first()
     found: dict[str, object] = {}
     if own := [entries for resource, entries in topics.items()]:
         found["topics"] = _describe_keys(own, {KafkaSource.DYNAMIC_TOPIC_CONFIG})
@@ -392,7 +392,7 @@ def _changed_catalog(
         found["brokers"] = _describe_keys(own, dynamic)
     if CLUSTER_DEFAULT in brokers:
         found["default"] = pack_config(brokers[CLUSTER_DEFAULT])
-    return {name: value for name, value in found.items() if name not in before or value != before[name]}
+    return {name: value for name, value in found.items() if stored is None or value != getattr(stored, name)}
 
 
 def _describe_keys(
@@ -410,7 +410,7 @@ def _describe_keys(
                 continue
             by_default = entry.source is KafkaSource.DEFAULT_CONFIG
             inherited = None if entry.source in own else [entry.value, str(source_of(entry))]
-            if key not in described or inherited is not None and (by_default or described[key][3] is None):
+            if key not in described or (inherited is not None and (by_default or described[key][3] is None)):
                 described[key] = [int(entry.type), entry.read_only, entry.sensitive, inherited]
             if by_default:
                 settled.add(key)

@@ -538,6 +538,7 @@ def topic(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
         "may_elect": misled and may_propose,
         "may_choose": may_propose and any(each.electable for each in shown["rows"]),
         "may_elect_uncleanly": bool(row.offline_partitions) and may_propose,
+        "may_propose": may_propose,
         "may_grow": may_propose and not row.internal,
         "may_delete": may_propose and not row.internal and row.topic_id != row.name,
         "throughput": topic_throughput(

@@ -68,6 +68,7 @@ SHORT_RUN_MESSAGES: Mapping[ShortRunReasonCode, MessageTemplate] = {
         "The address of {cluster} leads to Kafka cluster {answered} instead of {expected}. Nothing is sent.",
         "Correct the cluster's addresses under Settings.",
     ),
+    ShortRunReasonCode.NOT_VALIDATED: MessageTemplate("Kafka did not validate {first}: {why}", _RETRIES),
     ShortRunReasonCode.START_REFUSED: MessageTemplate("The run did not start: {why}", _RETRIES),
 }
 

@@ -43,6 +43,7 @@ class ShortRunReasonCode(StrEnum):
     STEP_FAILED = "short-run-step-failed"
     START_REFUSED = "short-run-start-refused"
     ANOTHER_CLUSTER = "short-run-another-cluster"
+    NOT_VALIDATED = "short-run-not-validated"
 
 
 class ClusterUnread(CodedReason, code=ShortRunReasonCode.CLUSTER_UNREAD):
@@ -50,6 +51,13 @@ class ClusterUnread(CodedReason, code=ShortRunReasonCode.CLUSTER_UNREAD):
 
 
 class RequestNotSent(CodedReason, code=ShortRunReasonCode.NOT_SENT):
+    why: str
+
+
+class ItemsNotValidated(CodedReason, code=ShortRunReasonCode.NOT_VALIDATED):
+    """Kafka was asked to validate items and did not answer for one; ``first``: its subject."""
+
+    first: str
     why: str
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import structlog
 from django.conf import settings
-from django.db import Error
+from django.db import Error, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
@@ -39,15 +39,18 @@ from kafkadash.core.messages import (
 from kafkadash.core.rows import update_rows
 from kafkadash.kafka.api import KafkaFailure, WholeClient
 from kafkadash.kafka.connect import admin_for
+from kafkadash.monitoring.schedule import read_soon
 from kafkadash.short_runs import fail_points
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.kinds import ShortKind, items_of, short_kind
 from kafkadash.short_runs.models import RUN_FORMAT, ShortItem, ShortOutcome, ShortRun
 from kafkadash.short_runs.reasons import (
     ClusterUnread,
+    ItemsNotValidated,
     ItemsUnread,
     LooksOnceMore,
     OtherClusterAnswers,
+    RefusedByKafka,
     RequestNotSent,
     ShortRunReasonCode,
     ShortStartRefused,
@@ -193,7 +196,30 @@ class _ShortStep:
         if unread:
             self._block(ItemsUnread(len(unread), unread[0]))
             return
-        self._begin(items)
+        ready = [item for item in items if readings[item.subject].state is ReadingState.READY]
+        if self._is_valid(client, ready):
+            self._begin(items)
+
+    def _is_valid(self, client: WholeClient, items: Sequence[PlannedItem]) -> bool:
+        """Return whether Kafka would take these items; what it refuses makes the request stale."""
+        validate = self.kind.validate
+        if validate is None:
+            return True
+        for start in range(0, len(items), self.kind.batch):
+            self.lease.keep(CALL_S + MARGIN_S)
+            answers = validate(client, items[start : start + self.kind.batch], CALL_S)
+            refused = {
+                subject: RefusedByKafka(error.cause, error.code)
+                for subject, error in answers.refused.items()
+                if error.code is not None
+            }
+            if refused:
+                self._refuse_items(refused)
+                return False
+            for subject, error in {**answers.refused, **answers.lost}.items():
+                self._block(ItemsNotValidated(subject, error.cause))
+                return False
+        return True
 
     def _not_allowed(self) -> CodedReason | None:
         cluster, change = self.run.cluster, self.request
@@ -337,6 +363,7 @@ class _ShortStep:
             elif ends and state is ChangeState.CANCELLING:
                 move_itself(request, ChangeTrigger.CLEAN, self.lease.now(), also=_pack_counts(rows))
                 self._save(ended_at=self.lease.now())
+                self._refresh_facts()
         if changed or not is_same_reason(problem, self.run.error):
             announce_changes(self.request.pk, listed=ends)
 
@@ -392,6 +419,12 @@ class _ShortStep:
                 **reason_columns(None, "error"),
             )
             move_itself(request, ChangeTrigger.VERIFIED, self.lease.now(), also=_pack_counts(changed))
+            self._refresh_facts()
+
+    def _refresh_facts(self) -> None:
+        """Pages and further plans, such as a rollback, need the values from after the run."""
+        cluster_id, facts = self.run.cluster_id, self.kind.facts
+        transaction.on_commit(lambda: read_soon(cluster_id, facts))
 
     # ---- writing
 

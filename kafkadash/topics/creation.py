@@ -7,10 +7,8 @@ when there is none of the name, and it does not fit where another topic has the 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from kafkadash.changes.rights import NeededRight
@@ -20,6 +18,7 @@ from kafkadash.core.formatting import join_items
 from kafkadash.core.messages import CodedReason, choose_plural, coded
 from kafkadash.core.racks import alternate_racks, racks_known
 from kafkadash.kafka.api import ConfigResource, ItemChanged, NewTopic, TopicMetadata, WholeClient
+from kafkadash.kafka.config_values import is_same_value
 from kafkadash.monitoring.models import BrokerState, CollectorKind, TopicState
 from kafkadash.short_runs.change_kind import make_short_kind_known
 from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind, doubt_refusals
@@ -34,7 +33,6 @@ from kafkadash.topics.requests import BATCH, read_named_topics, send_in_parts
 KIND = "topic-create"
 TOPIC_ALREADY_EXISTS = 36
 _PARTITIONS_SHOWN = 6
-_NUMBER = re.compile(r"[+-]?\d{1,40}(\.\d{1,40})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,22 +92,6 @@ def judge_creation(item: PlannedItem, topic: TopicMetadata | None, configs: Mapp
     if same and all(is_same_value(configs.get(key), value) for key, value in item.content["configs"].items()):
         return ItemReading(ReadingState.REACHED, found=found)
     return ItemReading(ReadingState.UNFIT, TopicExists(len(topic.partitions)), found)
-
-
-def is_same_value(told: str | None, wanted: str) -> bool:
-    """Return whether Kafka tells the value that was sent: it parses values, and prints them in its own way.
-
-    Lists have no spaces then, "TRUE" is "true" and "0.50" is "0.5" (class org.apache.kafka.common.config.ConfigDef).
-    """
-    return told is not None and _parse_value(told) == _parse_value(wanted)
-
-
-def _parse_value(value: str) -> list[str | Decimal]:
-    parts = [part.strip() for part in value.split(",")]
-    return [
-        Decimal(part) if _NUMBER.fullmatch(part) else part.lower() if part.lower() in ("true", "false") else part
-        for part in parts
-    ]
 
 
 def read_topics(_: Cluster, client: WholeClient, items: Items, deadline: float) -> Mapping[str, ItemReading]:

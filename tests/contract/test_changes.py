@@ -338,9 +338,7 @@ def test_lists_grow_and_shrink_by_pairs(admin: WireClient, backend: Backend, top
     reads("", "DEFAULT_CONFIG")
 
 
-def test_configs_that_are_only_validated_stay_as_they_are(
-    admin: WireClient, backend: Backend, topic_name: str
-) -> None:
+def test_configs_that_are_only_validated_stay_as_they_are(admin: WireClient, backend: Backend, topic_name: str) -> None:
     backend.create_topic(topic_name, [[1, 2]])
     topic, broker = ConfigResource.topic(topic_name), ConfigResource.broker(2)
 

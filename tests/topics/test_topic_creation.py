@@ -14,7 +14,7 @@ from kafkadash.monitoring.models import BrokerState, TopicState
 from kafkadash.short_runs.kinds import Items
 from kafkadash.short_runs.reasons import ItemReasonCode, ShortRunReasonCode
 from kafkadash.short_runs.state import PlannedItem
-from kafkadash.topics.creation import is_same_value, plan_topics
+from kafkadash.topics.creation import plan_topics
 from kafkadash.topics.errors import TopicErrorCode
 from kafkadash.topics.placement import MOST_PARTITIONS
 from kafkadash.topics.reasons import TopicReasonCode
@@ -200,24 +200,6 @@ def test_running__a_topic_of_this_name_appears__counts_only_with_the_same_config
     world.kafka.configs[ConfigResource.topic("bills")] = configs
     change = world.until(change, "done")
     assert world.states(change) == {"bills": state, "dues": "done"}
-
-
-@pytest.mark.parametrize(
-    ("told", "wanted", "same"),
-    [
-        ("compact,delete", "compact, delete", True),
-        ("true", "TRUE", True),
-        ("0.5", "0.50", True),
-        ("60000", "+60000", True),
-        ("", "", True),
-        ("delete,compact", "compact,delete", False),
-        ("0.5", "0.51", False),
-        ("zstd", "ZSTD", False),
-        (None, "", False),
-    ],
-)
-def test_value__as_kafka_prints_it__is_the_one_that_was_sent(told: str | None, wanted: str, same: bool) -> None:
-    assert is_same_value(told, wanted) is same
 
 
 # ---- before the start

@@ -5,21 +5,27 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('clusters', '0002_labels'),
-        ('monitoring', '0007_principal_rights'),
+        ("clusters", "0002_labels"),
+        ("monitoring", "0007_principal_rights"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='ConfigCatalog',
+            name="ConfigCatalog",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('topics', models.JSONField(default=dict)),
-                ('brokers', models.JSONField(default=dict)),
-                ('default', models.JSONField(help_text='empty: not read', null=True)),
-                ('cluster', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='config_catalog', to='clusters.cluster')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("topics", models.JSONField(default=dict)),
+                ("brokers", models.JSONField(default=dict)),
+                ("default", models.JSONField(help_text="empty: not read", null=True)),
+                (
+                    "cluster",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="config_catalog",
+                        to="clusters.cluster",
+                    ),
+                ),
             ],
         ),
     ]

@@ -1,0 +1,354 @@
+"""The kind of change "config-edit": configs are set or removed (IncrementalAlterConfigs 44, KIP-339).
+
+An item is one config of a topic, of a broker or of the default of all brokers. Only the value that is set on the owner
+itself counts: inherited values may differ between brokers. An item is reached when the value is set as approved, ready
+when the one that was approved to be replaced is still set, and else it does not fit. Kafka names topics by their names
+here, so a topic's ID is compared just before the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kafkadash.changes.rights import NeededRight, name_topics
+from kafkadash.changes.risk import RiskFacts
+from kafkadash.clusters.models import Cluster
+from kafkadash.configs.errors import ConfigCheckTitle, ConfigErrorCode
+from kafkadash.configs.reasons import ConfigReasonCode, ConfigValueChanged, MinIsrTooHigh
+from kafkadash.configs.stored import (
+    ConfigKey,
+    ConfigOwner,
+    OwnerKind,
+    describe_owner,
+    describe_value,
+    load_keys,
+    load_owners,
+    name_item,
+    resource_of,
+)
+from kafkadash.core.formatting import read_whole_number
+from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded
+from kafkadash.kafka.api import (
+    UNKNOWN_TOPIC_OR_PARTITION,
+    ConfigChange,
+    ConfigEntry,
+    ConfigOperation,
+    ConfigOrigin,
+    ConfigResource,
+    ItemChanged,
+    WholeClient,
+)
+from kafkadash.kafka.config_values import is_same_value
+from kafkadash.monitoring.models import BrokerState, CollectorKind, TopicState
+from kafkadash.short_runs.change_kind import make_short_kind_known
+from kafkadash.short_runs.kinds import DoneItem, Items, ItemWords, PlannedItems, ShortKind, name_answers
+from kafkadash.short_runs.plans import share_of_partitions
+from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
+
+KIND = "config-edit"
+BATCH = 1000
+MIN_ISR = "min.insync.replicas"
+_SHOWN = 100
+_OWN_ORIGINS = {
+    OwnerKind.TOPIC: ConfigOrigin.DYNAMIC_TOPIC_CONFIG,
+    OwnerKind.BROKER: ConfigOrigin.DYNAMIC_BROKER_CONFIG,
+    OwnerKind.DEFAULT: ConfigOrigin.DYNAMIC_DEFAULT_BROKER_CONFIG,
+}
+
+
+def plan_edits(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
+    """Plan ``edits``: of an owner kind ``of``, its ``ids``, ``key``, and ``value`` or None to remove it.
+
+    An edit of a rollback has ``found``, the value that the run left: where another one is set, it is left out. While
+    facts are older than the run, the value from before it is still stored. Six queries at most.
+    """
+    edits = wanted["edits"]
+    identities: dict[str, set[str]] = {}
+    for edit in edits:
+        identities.setdefault(edit["of"], set()).update(edit["ids"])
+    owners = {of: load_owners(cluster, of, ids) for of, ids in identities.items()}
+    keys = {of: load_keys(cluster, of) for of in identities}
+    items: list[PlannedItem] = []
+    gone = changed = same = 0
+    for edit in edits:
+        for identity in edit["ids"]:
+            owner = owners[edit["of"]].get(identity)
+            if owner is None or owner.config is None:
+                gone += 1
+                continue
+            own, value = owner.own_value(edit["key"]), edit["value"]
+            if "found" in edit:
+                if not (is_same_value(own, edit["found"]) or is_same_value(own, value)):
+                    changed += 1
+                    continue
+                own = edit["found"]
+            elif is_same_value(own, value):
+                same += 1
+                continue
+            items.append(_plan_item(owner, keys[edit["of"]].get(edit["key"]), edit["key"], own, value))
+    notes = (
+        (ConfigErrorCode.LEFT_OUT_GONE, gone),
+        (ConfigErrorCode.LEFT_OUT_CHANGED, changed),
+        (ConfigErrorCode.LEFT_OUT_SAME, same),
+    )
+    return PlannedItems(items, [coded(code, configs=number) for code, number in notes if number])
+
+
+def _plan_item(
+    owner: ConfigOwner, described: ConfigKey | None, key: str, before: str | None, value: str | None
+) -> PlannedItem:
+    stored = (owner.config or {}).get(key)
+    if stored is not None and owner.own_value(key) is None:
+        inherited = list(stored)  # in force now
+    else:
+        inherited = list(described.inherited) if described and described.inherited else []
+    content = {
+        "of": owner.kind,
+        "id": owner.identity,
+        "name": owner.name,
+        "key": key,
+        "value": value,
+        "before": before,
+        "inherited": inherited,
+    }
+    return PlannedItem(name_item(owner, key), content)
+
+
+def judge_value(item: PlannedItem, value: str | None) -> ItemReading:
+    """Compare an item with the value that is set on its owner, None where none is."""
+    found = {"value": value}
+    if is_same_value(value, item.content["value"]):
+        return ItemReading(ReadingState.REACHED, found=found)
+    if is_same_value(value, item.content["before"]):
+        return ItemReading(ReadingState.READY, found=found)
+    return ItemReading(ReadingState.UNFIT, _explain_change(item, value), found)
+
+
+def _explain_change(item: PlannedItem, value: str | None) -> ConfigValueChanged:
+    return ConfigValueChanged(_shorten(value), _shorten(item.content["before"]))
+
+
+def _shorten(value: str | None) -> str:
+    shown = "not set" if value is None else describe_value(value)
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+
+
+def read_values(_: Cluster, client: WholeClient, items: Items, deadline: float) -> Mapping[str, ItemReading]:
+    """Read topic IDs with a Metadata request, then the values with DescribeConfigs. Raises KafkaFailure."""
+    names = sorted({item.content["name"] for item in items if item.content["of"] == OwnerKind.TOPIC})
+    topics: dict[str, str | None] = {}
+    if names:
+        for topic in client.metadata(deadline=deadline / 2, topics=names).topics:
+            if topic.error is None:
+                topics[topic.name] = topic.topic_id or topic.name  # before Kafka 2.8 a topic has no id
+            elif topic.error.code == UNKNOWN_TOPIC_OR_PARTITION:
+                topics[topic.name] = None
+    asked = {_resource_of(item) for item in items if _is_asked(item, topics)}
+    keys = {item.content["key"] for item in items}
+    answer = client.describe_configs(sorted(asked), deadline=deadline / 2, keys=keys).resources if asked else {}
+    readings = {}
+    for item in items:
+        resource, topic_id = _resource_of(item), topics.get(item.content["name"])
+        if item.content["of"] == OwnerKind.TOPIC and item.content["name"] in topics and topic_id != item.content["id"]:
+            code = ConfigReasonCode.TOPIC_GONE if topic_id is None else ConfigReasonCode.TOPIC_RECREATED
+            readings[item.subject] = ItemReading(ReadingState.UNFIT, PlainReason(code))
+        elif resource in answer:
+            readings[item.subject] = judge_value(item, _own_value(item, answer[resource]))
+    return readings
+
+
+def _is_asked(item: PlannedItem, topics: Mapping[str, str | None]) -> bool:
+    return item.content["of"] != OwnerKind.TOPIC or bool(topics.get(item.content["name"]) == item.content["id"])
+
+
+def _own_value(item: PlannedItem, entries: Mapping[str, ConfigEntry]) -> str | None:
+    entry = entries.get(item.content["key"])
+    return entry.value if entry is not None and entry.source is _OWN_ORIGINS[item.content["of"]] else None
+
+
+def _resource_of(item: PlannedItem) -> ConfigResource:
+    return resource_of(item.content["of"], item.content["name"])
+
+
+def send_values(client: WholeClient, items: Items, deadline: float) -> ItemChanged[str]:
+    """Set and remove values with IncrementalAlterConfigs; Kafka does all of one owner or none."""
+    return _alter(client, items, deadline, validate_only=False)
+
+
+def validate_values(client: WholeClient, items: Items, deadline: float) -> ItemChanged[str]:
+    """Have Kafka check values without changing them."""
+    return _alter(client, items, deadline, validate_only=True)
+
+
+def _alter(client: WholeClient, items: Items, deadline: float, *, validate_only: bool) -> ItemChanged[str]:
+    subjects: dict[ConfigResource, list[str]] = {}
+    changes = []
+    for item in items:
+        resource, value = _resource_of(item), item.content["value"]
+        operation = ConfigOperation.DELETE if value is None else ConfigOperation.SET
+        subjects.setdefault(resource, []).append(item.subject)
+        changes.append(ConfigChange(resource, item.content["key"], operation, value))
+    return name_answers(client.alter_configs(changes, deadline=deadline, validate_only=validate_only), subjects)
+
+
+def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:
+    """Return why configs cannot be changed as planned, from stored rows. Three queries at most."""
+    topics = _load_of(cluster, OwnerKind.TOPIC, items)
+    named = {owner.name: owner for owner in topics.values()}
+    others = {of: _load_of(cluster, of, items) for of in (OwnerKind.BROKER, OwnerKind.DEFAULT)}
+    faults: dict[str, CodedReason] = {}
+    for item in items:
+        of, identity, name = (item.content[field] for field in ("of", "id", "name"))
+        owner = named.get(name) if of == OwnerKind.TOPIC else others[of].get(identity)
+        if owner is None:
+            code = ConfigReasonCode.TOPIC_GONE if of == OwnerKind.TOPIC else ConfigReasonCode.BROKER_GONE
+            faults[item.subject] = PlainReason(code)
+        elif owner.identity != identity:
+            faults[item.subject] = PlainReason(ConfigReasonCode.TOPIC_RECREATED)
+        elif fault := _find_fault(item, owner):
+            faults[item.subject] = fault
+    return faults
+
+
+def _load_of(cluster: Cluster, of: OwnerKind, items: Items) -> dict[str, ConfigOwner]:
+    """Return owners by identity; topics also where another one has the name now."""
+    own = [item.content for item in items if item.content["of"] == of]
+    if not own:
+        return {}
+    if of is OwnerKind.TOPIC:
+        names = {content["name"] for content in own}
+        newest = TopicState.objects.filter(cluster=cluster, name__in=names).order_by("changed_at")
+        return load_owners(cluster, of, list(newest.values_list("topic_id", flat=True)))
+    return load_owners(cluster, of, {content["id"] for content in own})
+
+
+def _find_fault(item: PlannedItem, owner: ConfigOwner) -> CodedReason | None:
+    if owner.config is None:
+        return PlainReason(ConfigReasonCode.UNREAD)
+    reading = judge_value(item, owner.own_value(item.content["key"]))
+    if reading.state is ReadingState.UNFIT:
+        return reading.reason
+    return find_isr_fault(owner, item.content["key"], item.content["value"])
+
+
+def find_isr_fault(owner: ConfigOwner, key: str, value: str | None) -> MinIsrTooHigh | None:
+    """Return why producers with acks=all could not write to a topic any more."""
+    min_isr = read_whole_number(value or "") if key == MIN_ISR else None
+    if min_isr is not None and owner.factor is not None and min_isr > owner.factor:
+        return MinIsrTooHigh(min_isr, owner.factor)
+    return None
+
+
+# ---- risk
+
+
+def find_risk(cluster: Cluster, items: Items) -> RiskFacts:
+    """A config copies nothing. A broker's share is that of the brokers, and the default concerns all partitions."""
+    owners = {(item.content["of"], item.content["name"]) for item in items}
+    topics = TopicState.objects.filter(
+        cluster=cluster, name__in=[name for of, name in owners if of == OwnerKind.TOPIC]
+    ).values_list("partition_count", "internal")
+    share = share_of_partitions(cluster, sum(partitions for partitions, _ in topics))
+    brokers = sum(of == OwnerKind.BROKER for of, _ in owners)
+    if any(of == OwnerKind.DEFAULT for of, _ in owners):
+        share = 1.0
+    elif brokers and share is not None:
+        share = max(share, brokers / max(1, BrokerState.objects.filter(cluster=cluster, gone_at=None).count()))
+    at_risk = sum(map(puts_records_at_risk, items))
+    return RiskFacts(0.0, share, internal_topics=sum(internal for _, internal in topics), records_at_risk=at_risk)
+
+
+def puts_records_at_risk(item: PlannedItem) -> bool:
+    """Return whether Kafka keeps records for a shorter time by an item, or may lose them. Not known counts as yes."""
+    key = item.content["key"].removeprefix("log.")
+    before, after = (_value_in_force(item, item.content[field]) for field in ("before", "value"))
+    if key in ("cleanup.policy", "unclean.leader.election.enable"):
+        return not is_same_value(before, after) and after != "false"
+    if key in ("retention.ms", "retention.minutes", "retention.hours", "retention.bytes"):
+        return _limit_of(after) < _limit_of(before) or before is None or after is None
+    if key == MIN_ISR:
+        return before is None or after is None or _limit_of(after) < _limit_of(before)
+    return False
+
+
+def _value_in_force(item: PlannedItem, value: str | None) -> str | None:
+    inherited: Sequence[str | None] = item.content["inherited"]
+    return value if value is not None else inherited[0] if inherited else None
+
+
+def _limit_of(value: str | None) -> float:
+    """Return the number of a limit; a negative one is none."""
+    number = read_whole_number((value or "").lstrip("+"))
+    return float("inf") if number is None else float(number)
+
+
+def find_rights(items: Items) -> list[NeededRight]:
+    """Return AlterConfigs on the topics, and on the cluster for brokers and their default."""
+    topics = name_topics(item.content["name"] for item in items if item.content["of"] == OwnerKind.TOPIC)
+    of_topics = [NeededRight("AlterConfigs", topics)] if topics else []
+    others = any(item.content["of"] != OwnerKind.TOPIC for item in items)
+    return [*([NeededRight("AlterConfigs")] if others else []), *of_topics]
+
+
+# ---- words
+
+
+def describe_edit(item: PlannedItem, before: Mapping[str, Any] | None) -> ItemWords:
+    """Values before and after; before the run, the value is that of the plan."""
+    now = item.content["before"] if before is None else before.get("value")
+    inherited = describe_value(*item.content["inherited"]) if item.content["inherited"] else ""
+    there = describe_value(now) if now is not None else inherited or "not set"
+    if item.content["value"] is None:
+        return ItemWords(there, f"removed: {inherited}" if inherited else "removed")
+    return ItemWords(there, describe_value(item.content["value"]))
+
+
+def describe_start(items: Items) -> list[str]:
+    owners = list({describe_owner(item.content["of"], item.content["name"]): item for item in items})
+    configs = choose_plural("# config|# configs", len(items))
+    where = owners[0] if len(owners) == 1 else f"{len(owners):,} topics or brokers"
+    sentences = [f"{configs} of {where} {'changes' if len(items) == 1 else 'change'}. Kafka applies that at once."]
+    if any(map(puts_records_at_risk, items)):
+        sentences.append("Kafka may delete or lose records by it. A rollback restores the values, not the records.")
+    return sentences
+
+
+def find_rollback(done: Sequence[DoneItem]) -> dict[str, Any]:
+    """Return the input that restores the values from before a run, or removes what was not set."""
+    edits: dict[tuple[Any, ...], list[str]] = {}
+    for item, before in done:
+        content = item.content
+        edits.setdefault((content["of"], content["key"], before.get("value"), content["value"]), []).append(
+            content["id"]
+        )
+    return {
+        "edits": [
+            {"of": of, "ids": ids, "key": key, "value": value, "found": found}
+            for (of, key, value, found), ids in edits.items()
+        ]
+    }
+
+
+def make_known() -> None:
+    make_short_kind_known(
+        ShortKind(
+            name=KIND,
+            label="Config change",
+            noun="# config|# configs",
+            batch=BATCH,
+            plan=plan_edits,
+            read=read_values,
+            send=send_values,
+            facts=(CollectorKind.METADATA, CollectorKind.CONFIGS),
+            title=ConfigCheckTitle.FITS,
+            find_faults=find_faults,
+            risk=find_risk,
+            rights=find_rights,
+            words=describe_edit,
+            start_words=describe_start,
+            columns=("Config", "Now", "Planned"),
+            validate=validate_values,
+            rollback_input=find_rollback,
+        )
+    )

@@ -1,0 +1,118 @@
+"""Pages on which changes of configs are proposed: of one topic, one broker, and the default of all brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from http import HTTPStatus
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from kafkadash.accounts.errors import MissingObject
+from kafkadash.changes.errors import ChangeRefused
+from kafkadash.clusters.access import PROPOSE, cluster_for, needs
+from kafkadash.clusters.models import Cluster
+from kafkadash.configs.edits import TypedEdits, list_lines, read_edits
+from kafkadash.configs.errors import ConfigErrorCode
+from kafkadash.configs.kind import KIND
+from kafkadash.configs.stored import ConfigOwner, OwnerKind, load_keys, load_owners
+from kafkadash.core.messages import CodedMessage, coded
+from kafkadash.monitoring.cluster_bar import cluster_bar
+from kafkadash.monitoring.freshness import freshness_of_kind, read_statuses
+from kafkadash.monitoring.models import CollectorKind, TopicState
+from kafkadash.short_runs.pages import ItemProposal, create_item_draft
+
+TABS = {OwnerKind.TOPIC: "topics", OwnerKind.BROKER: "brokers", OwnerKind.DEFAULT: "brokers"}
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(PROPOSE)
+def topic(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
+    """Show the configs of a topic as a form; POST plans what was changed in it as a draft."""
+    cluster = cluster_for(request, slug, PROPOSE)
+    named = TopicState.objects.filter(cluster=cluster, name=topic.replace("\0", "")).order_by("-changed_at")
+    topic_id = named.values_list("topic_id", flat=True).first()
+    owners = load_owners(cluster, OwnerKind.TOPIC, [topic_id] if topic_id else [])
+    return _edit(request, cluster, _only(cluster, list(owners.values())))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(PROPOSE)
+def broker(request: HttpRequest, slug: str, broker_id: int) -> HttpResponse:
+    """Show the configs of a broker as a form; POST plans what was changed in it as a draft."""
+    cluster = cluster_for(request, slug, PROPOSE)
+    owners = load_owners(cluster, OwnerKind.BROKER, [str(broker_id)])
+    return _edit(request, cluster, _only(cluster, list(owners.values())))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(PROPOSE)
+def default(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show the dynamic default of all brokers as a form; POST plans what was changed in it as a draft."""
+    cluster = cluster_for(request, slug, PROPOSE)
+    [owner] = load_owners(cluster, OwnerKind.DEFAULT, [""]).values()
+    return _edit(request, cluster, owner)
+
+
+def _only(cluster: Cluster, owners: Sequence[ConfigOwner]) -> ConfigOwner:
+    """Raises MissingObject where there is none."""
+    if not owners:
+        raise MissingObject(ConfigErrorCode.OWNER_UNKNOWN, cluster=cluster.name)
+    return owners[0]
+
+
+def _edit(request: HttpRequest, cluster: Cluster, owner: ConfigOwner) -> HttpResponse:
+    keys = load_keys(cluster, owner.kind)
+    if request.method != "POST" or owner.config is None:
+        return _show_form(request, cluster, owner)
+    read = read_edits(owner, keys, request.POST.dict())
+    if read.wrong:
+        return _show_form(request, cluster, owner, read, status=HTTPStatus.BAD_REQUEST)
+    if not read.edits:
+        refused = coded(ConfigErrorCode.NOTHING_CHANGED)
+        return _show_form(request, cluster, owner, read, refused, HTTPStatus.BAD_REQUEST)
+    title = f"Configs of {owner.subject}"
+    if len(read.edits) == 1:
+        title = f"{read.edits[0]['key']} of {owner.subject}"
+    try:
+        draft = create_item_draft(request, cluster, ItemProposal(KIND, {"edits": read.edits}, title), title, "")
+    except ChangeRefused as error:
+        return _show_form(request, cluster, owner, read, error.message, HTTPStatus.CONFLICT)
+    return redirect("short_runs:draft", draft.pk)
+
+
+def _show_form(
+    request: HttpRequest,
+    cluster: Cluster,
+    owner: ConfigOwner,
+    read: TypedEdits | None = None,
+    refused: CodedMessage | None = None,
+    status: HTTPStatus = HTTPStatus.OK,
+) -> HttpResponse:
+    bar = cluster_bar(cluster, CollectorKind.CONFIGS)
+    keys = load_keys(cluster, owner.kind)
+    typed, wrong = (read.typed, read.wrong) if read else ({}, {})
+    lines = [] if owner.config is None else list_lines(owner, keys, typed, wrong)
+    context = {
+        **bar,
+        "section": "status",
+        "tab": TABS[owner.kind],
+        "owner": owner,
+        "back_url": _back_url(cluster, owner),
+        "lines": lines,
+        "not_read": None if lines else coded(ConfigErrorCode.NOT_READ, owner=owner.subject),
+        "wrong": wrong,
+        "refused": refused,
+        "freshness": freshness_of_kind(CollectorKind.CONFIGS, read_statuses([cluster.pk])[cluster.pk], bar["now"]),
+    }
+    return render(request, "configs/edit.html", context, status=status)
+
+
+def _back_url(cluster: Cluster, owner: ConfigOwner) -> str:
+    if owner.kind is OwnerKind.TOPIC:
+        return reverse("monitoring:topic", args=[cluster.slug, owner.name])
+    if owner.kind is OwnerKind.BROKER:
+        return reverse("monitoring:broker", args=[cluster.slug, owner.name])
+    return reverse("monitoring:brokers", args=[cluster.slug])
