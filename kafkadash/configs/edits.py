@@ -75,8 +75,8 @@ def type_value(value: str | None) -> str:
 
 def read_typed(typed: str) -> str | None:
     """Return the value that a field holds, None where the config is not to be set."""
-    text = typed.replace("\0", "").strip()
-    return None if not text else "" if text == EMPTY else text
+    value = typed.replace("\0", "").strip()
+    return None if not value else "" if value == EMPTY else value
 
 
 def find_value_fault(key: ConfigKey, value: str | None) -> CodedMessage | None:

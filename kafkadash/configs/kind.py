@@ -146,15 +146,15 @@ def read_values(_: Cluster, client: WholeClient, items: Items, deadline: float) 
                 topics[topic.name] = None
     asked = {_resource_of(item) for item in items if _is_asked(item, topics)}
     keys = {item.content["key"] for item in items}
-    answer = client.describe_configs(sorted(asked), deadline=deadline / 2, keys=keys).resources if asked else {}
+    told = client.describe_configs(sorted(asked), deadline=deadline / 2, keys=keys).resources if asked else {}
     readings = {}
     for item in items:
         resource, topic_id = _resource_of(item), topics.get(item.content["name"])
         if item.content["of"] == OwnerKind.TOPIC and item.content["name"] in topics and topic_id != item.content["id"]:
             code = ConfigReasonCode.TOPIC_GONE if topic_id is None else ConfigReasonCode.TOPIC_RECREATED
             readings[item.subject] = ItemReading(ReadingState.UNFIT, PlainReason(code))
-        elif resource in answer:
-            readings[item.subject] = judge_value(item, _own_value(item, answer[resource]))
+        elif resource in told:
+            readings[item.subject] = judge_value(item, _own_value(item, told[resource]))
     return readings
 
 

@@ -36,13 +36,14 @@ CONFIG_ERROR_MESSAGES: Mapping[ConfigErrorCode, MessageTemplate] = {
         "No topic is chosen.", "List topics, or type a regular expression."
     ),
     ConfigErrorCode.LEFT_OUT_GONE: MessageTemplate(
-        "{configs:# config is|# configs are} left out: its topic or broker no longer exists, or was not read."
+        "{configs:# config is|# configs are} left out: its topic or broker no longer exists, or was not read.",
+        "Open the page of the topic or broker.",
     ),
     ConfigErrorCode.LEFT_OUT_CHANGED: MessageTemplate(
         "{configs:# config is|# configs are} left out: somebody changed the value since.", "Edit them one by one."
     ),
     ConfigErrorCode.LEFT_OUT_SAME: MessageTemplate(
-        "{configs:# config is|# configs are} left out: the value is already set so."
+        "{configs:# config is|# configs are} left out: the value is already set so.", "No action needed."
     ),
 }
 

@@ -65,8 +65,10 @@ def _only(cluster: Cluster, owners: Sequence[ConfigOwner]) -> ConfigOwner:
 
 def _edit(request: HttpRequest, cluster: Cluster, owner: ConfigOwner) -> HttpResponse:
     keys = load_keys(cluster, owner.kind)
-    if request.method != "POST" or owner.config is None:
+    if request.method != "POST":
         return _show_form(request, cluster, owner)
+    if owner.config is None:
+        return _show_form(request, cluster, owner, status=HTTPStatus.CONFLICT)
     read = read_edits(owner, keys, request.POST.dict())
     if read.wrong:
         return _show_form(request, cluster, owner, read, status=HTTPStatus.BAD_REQUEST)

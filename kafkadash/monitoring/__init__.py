@@ -5,6 +5,7 @@ PUBLIC_MODULES = (
     "brokers",
     "cluster_bar",
     "collection",
+    "configs",
     "eligible_replicas",
     "errors",
     "freshness",

@@ -181,13 +181,29 @@ def count_choice(
     known: Mapping[str, TopicSize] | None = None,
     typed_by: int | None = None,
 ) -> CountedTopics:
-    """Return the topics chosen on a cluster, as last read. Raises BadChoice, also where no topic is chosen.
+    """Count the topics chosen on a cluster, as last read. Raises BadChoice, also where no topic is chosen.
 
     ``internal`` as in ``PlanRequest``. ``known``: the topics of the cluster, where they were read already.
     ``typed_by``: key of the person who is still typing; what was asked for him before is given up. Only then it raises
     TooManyAtOnce soon; a choice that is sent waits for its place.
     """
     rows = read_topics(cluster) if known is None else known
+    chosen = choose_topics(rows, topics, pattern, excluded, internal=internal, typed_by=typed_by)
+    sizes = [topic.size_bytes for topic in chosen if topic.size_bytes is not None]
+    partitions = sum(topic.partitions for topic in chosen)
+    return CountedTopics(len(chosen), len(rows), partitions, sum(sizes), len(chosen) - len(sizes))
+
+
+def choose_topics(
+    rows: Mapping[str, TopicSize],
+    topics: Sequence[str],
+    pattern: str,
+    excluded: str,
+    *,
+    internal: bool = True,
+    typed_by: int | None = None,
+) -> list[TopicSize]:
+    """Return the topics chosen out of ``rows``, by name. Parameters and errors as of ``count_choice``."""
     skipped = [] if internal else [topic.name for topic in rows.values() if topic.internal]
     unknown = [name for name in topics if name not in rows]
     if unknown:
@@ -199,10 +215,7 @@ def count_choice(
             code = PlanErrorCode.ALL_TOPICS_EXCLUDED
             raise BadChoice("excluded", coded(code, topics=len(rows), pattern=excluded))
         raise BadChoice("pattern", coded(PlanErrorCode.NO_TOPIC_CHOSEN, topics=len(rows), pattern=pattern))
-    chosen = [rows[name] for name in names]
-    sizes = [topic.size_bytes for topic in chosen if topic.size_bytes is not None]
-    partitions = sum(topic.partitions for topic in chosen)
-    return CountedTopics(len(names), len(rows), partitions, sum(sizes), len(chosen) - len(sizes))
+    return [rows[name] for name in names]
 
 
 def _choose_topics(

@@ -44,13 +44,14 @@ class ConfigWorld(ShortWorld):
 
     def set_value(self, topic: str, key: str, value: str | None) -> None:
         """Set or remove a value in Kafka and in what is stored."""
-        own = self.kafka.configs.setdefault(ConfigResource.topic(topic), {})
         row = TopicState.objects.get(name=topic)
+        own, stored = self.kafka.configs.setdefault(ConfigResource.topic(topic), {}), row.config or {}
         if value is None:
             own.pop(key, None)
-            row.config.pop(key, None)
+            stored.pop(key, None)
         else:
-            own[key], row.config[key] = value, [value, "topic"]
+            own[key], stored[key] = value, [value, "topic"]
+        row.config = stored
         row.save(update_fields=["config"])
 
     @property

@@ -90,6 +90,10 @@ OF_A_CLUSTER: Mapping[str, Visited] = {
     f"{CLUSTER}topics/<str:topic>/add-partitions/": Visited(
         (f"{C}topics/{{topic}}/add-partitions/", f"{C}topics/{{topic}}/add-partitions/?count=99"), of_seen=True
     ),
+    f"{CLUSTER}topics/<str:topic>/configs/": Visited((f"{C}topics/{{topic}}/configs/",), of_seen=True),
+    f"{CLUSTER}brokers/<int:broker_id>/configs/": Visited((f"{C}brokers/{{broker}}/configs/",), of_seen=True),
+    f"{CLUSTER}default-configs/": Visited((f"{C}default-configs/",)),
+    f"{CLUSTER}topic-configs/": Visited((f"{C}topic-configs/",), of_seen=True),
     f"{CLUSTER}elections/choose/": Visited((f"{C}elections/choose/",), of_seen=True),
     f"{CLUSTER}elections/unclean/": Visited((f"{C}elections/unclean/",), of_seen=True),
     f"{CLUSTER}delete-groups/": Visited((f"{C}delete-groups/", f"{C}delete-groups/?q=a"), of_seen=True),
@@ -130,6 +134,7 @@ NO_PAGES = {
     "livez",
     "readyz",
     f"{CLUSTER}quorum/lag/",
+    f"{CLUSTER}topic-configs/chosen/",
     f"{CLUSTER}trends/",
     "changes/<int:number>/run/moves/",
     "changes/<int:number>/run/chart/",

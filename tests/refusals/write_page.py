@@ -63,6 +63,7 @@ CATALOGUES = {
         "short_runs.errors:ShortRunErrorCode",
         "short_runs.messages:SHORT_RUN_ERROR_MESSAGES",
     ),
+    "Changes of configs": ("configs.errors:ConfigErrorCode", "configs.messages:CONFIG_ERROR_MESSAGES"),
     "Leader elections": ("elections.errors:ElectionErrorCode", "elections.messages:ELECTION_ERROR_MESSAGES"),
     "Changes of topics": ("topics.errors:TopicErrorCode", "topics.messages:TOPIC_ERROR_MESSAGES"),
     "Changes of consumer groups": (
@@ -93,6 +94,7 @@ CATALOGUES = {
 def whole_page() -> str:
     """Return the page: codes by app, then reasons of runs and of rows, and answers to orders."""
     from kafkadash.changes.messages import RISK_MESSAGES
+    from kafkadash.configs.messages import CONFIG_MESSAGES
     from kafkadash.elections.messages import ELECTION_MESSAGES
     from kafkadash.execution.command_answers import ORDER_MESSAGES
     from kafkadash.execution.messages import (
@@ -121,6 +123,7 @@ def whole_page() -> str:
         message_section("Moves: results of requested actions", ORDER_MESSAGES),
         message_section("Runs of items: why a run waits or stands still", SHORT_RUN_MESSAGES),
         message_section("Items: reasons of their states", ITEM_MESSAGES),
+        message_section("Configs: why an item does not fit", CONFIG_MESSAGES),
         message_section("Elections: why an item does not fit", ELECTION_MESSAGES),
         message_section("Topics: why an item does not fit", TOPIC_MESSAGES),
         message_section("Topics: what is said of a deletion besides", TOPIC_NOTE_MESSAGES),

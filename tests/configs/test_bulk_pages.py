@@ -1,0 +1,91 @@
+"""The form of one config of many topics: the choice of topics, its preview, what it refuses, and its draft."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from kafkadash.accounts.models import User
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.plan import PlanErrorCode
+from kafkadash.configs.bulk_pages import NAMES_SHOWN
+from kafkadash.configs.errors import ConfigErrorCode
+from kafkadash.monitoring.models import TopicState
+from kafkadash.planning.errors import ReassignmentErrorCode
+from kafkadash.short_runs.kinds import items_of
+from tests.configs.conftest import RETENTION, ConfigWorld
+from tests.factories import TopicFactory
+from tests.pages.conftest import Page
+
+pytestmark = pytest.mark.django_db
+NEW = "/clusters/demo/topic-configs/"
+NESTED = "(a+)+b"
+WANTED = {"key": RETENTION, "value": "60000", "topics": "", "pattern": ".*", "excluded": ""}
+
+
+@pytest.fixture
+def client(world: ConfigWorld, client_of: Callable[[User], Client]) -> Client:
+    return client_of(world.operator)
+
+
+@pytest.mark.parametrize(
+    ("choice", "chosen"),
+    [
+        ({"pattern": ".*"}, ["clicks", "orders"]),
+        ({"pattern": ".*", "excluded": "ord.*"}, ["clicks"]),
+        ({"pattern": "nothing|or.*", "topics": "clicks"}, ["clicks", "orders"]),
+        ({"pattern": "", "topics": "orders, __offsets"}, ["__offsets", "orders"]),
+    ],
+)
+def test_form__leads_to_a_draft_of_the_chosen_topics(
+    client: Client, world: ConfigWorld, choice: dict[str, str], chosen: list[str]
+) -> None:
+    TopicFactory.create(cluster=world.cluster, name="__offsets", topic_id="id-of-offsets", internal=True)
+    response = client.post(NEW, {**WANTED, **choice})
+    change = ChangeRequest.objects.get()
+    assert response["Location"] == f"/changes/{change.pk}/items/"
+    assert [item.subject for item in items_of(change)] == [f"{topic}: {RETENTION}" for topic in chosen]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "field", "code"),
+    [
+        ({"key": ""}, "key", ConfigErrorCode.KEY_MISSING),
+        ({"key": "no.such.key"}, "key", ConfigErrorCode.KEY_UNKNOWN),
+        ({"key": "leader.replication.throttled.replicas"}, "key", ConfigErrorCode.KEY_OF_THROTTLES),
+        ({"value": "soon"}, "value", ConfigErrorCode.VALUE_OF_TYPE),
+        ({"pattern": ""}, "topics", ConfigErrorCode.TOPICS_MISSING),
+        ({"topics": "nothing"}, "topics", PlanErrorCode.TOPICS_UNKNOWN),
+        ({"pattern": "nothing"}, "pattern", PlanErrorCode.NO_TOPIC_CHOSEN),
+        ({"pattern": "("}, "pattern", PlanErrorCode.PATTERN_WRONG),
+        ({"pattern": "a" * 501}, "pattern", ReassignmentErrorCode.PATTERN_TOO_LONG),
+        ({"excluded": ".*"}, "excluded", PlanErrorCode.ALL_TOPICS_EXCLUDED),
+    ],
+)
+def test_form__what_cannot_be__is_refused_and_kept(
+    client: Client, wanted: dict[str, str], field: str, code: str
+) -> None:
+    response = client.post(NEW, {**WANTED, **wanted})
+    page = Page.read(response)
+    assert response.status_code == 400
+    assert page.first(f"#id_{field}-error .error-code").text == code
+    assert page.first("#id_value").attributes["value"] == {**WANTED, **wanted}["value"]
+    assert not ChangeRequest.objects.exists()
+
+
+def test_preview__tells_number_and_first_names(client: Client, world: ConfigWorld) -> None:
+    for number in range(NAMES_SHOWN):
+        TopicFactory.create(cluster=world.cluster, name=f"t{number:02}", topic_id=f"id-of-t{number}")
+    text = client.post(f"{NEW}chosen/", {"pattern": ".*"}).text
+    assert f"{NAMES_SHOWN + 2} topics" in text
+    assert "clicks, orders, t00" in text
+    assert "and 2 more" in text
+    assert "t19" not in text
+    assert ConfigErrorCode.TOPICS_MISSING in client.post(f"{NEW}chosen/", {}).text
+
+
+def test_preview__of_a_pattern_that_never_ends__is_given_up(client: Client, world: ConfigWorld) -> None:
+    TopicState.objects.filter(name="orders").update(name="a" * 60)
+    assert ReassignmentErrorCode.PATTERN_TOO_SLOW in client.post(f"{NEW}chosen/", {"pattern": NESTED}).text
