@@ -18,6 +18,12 @@ MOST_CHARACTERS = 4_000
 EMPTY = '""'
 """What is typed for a value that is set and empty: an empty field is a config that is not set."""
 _SHOWN = 40
+_LOCK_WORDS: Mapping[object, str] = {
+    ConfigErrorCode.KEY_READ_ONLY: "read-only: set in the properties file of a broker",
+    ConfigErrorCode.KEY_SENSITIVE: "sensitive: set with kafka-configs",
+    ConfigErrorCode.KEY_OF_THROTTLES: "throttle: set and removed by runs",
+    ConfigErrorCode.KEY_TOO_LONG: "set with kafka-configs",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,10 @@ class ConfigLine:
     typed: str = ""
     wrong: CodedMessage | None = None
 
+    @property
+    def lock_words(self) -> str:
+        return _LOCK_WORDS[self.lock.code] if self.lock else ""
+
 
 def list_lines(
     owner: ConfigOwner,
@@ -40,9 +50,9 @@ def list_lines(
     typed: Mapping[str, str],
     wrong: Mapping[str, CodedMessage],
 ) -> list[ConfigLine]:
-    """Return a line for each config, those that are set on the owner first, then by key. Locked ones come last."""
+    """Return a line for each config, those that are set on the owner first, then by key."""
     lines = [_show_line(owner, key, typed, wrong) for key in keys.values()]
-    return sorted(lines, key=lambda line: (line.lock is not None, not line.own, line.key.key))
+    return sorted(lines, key=lambda line: (not line.own, line.key.key))
 
 
 def _show_line(

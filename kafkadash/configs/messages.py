@@ -27,7 +27,7 @@ CONFIG_ERROR_MESSAGES: Mapping[ConfigErrorCode, MessageTemplate] = {
         "{key} is a throttle; runs set and remove throttles.", "Remove orphans on the page Throttles."
     ),
     ConfigErrorCode.KEY_TOO_LONG: MessageTemplate("The name of this config is too long.", "Set it with kafka-configs."),
-    ConfigErrorCode.VALUE_OF_TYPE: MessageTemplate("{value} is no {type}.", "Correct the value of {key}."),
+    ConfigErrorCode.VALUE_OF_TYPE: MessageTemplate("{value} is not of type {type}.", "Correct the value of {key}."),
     ConfigErrorCode.VALUE_TOO_LONG: MessageTemplate(
         "The value of {key} has {length:,} characters; the limit is {most:,}.", "Shorten it."
     ),

@@ -16,12 +16,6 @@ from kafkadash.monitoring.models import BrokerState, ConfigCatalog, ConfigSource
 
 LONGEST_SUBJECT = 300
 THROTTLES = frozenset({*LISTS, *RATES})
-_TYPES = {
-    ConfigType.SHORT: "whole number of 16 bits",
-    ConfigType.INT: "whole number of 32 bits",
-    ConfigType.LONG: "whole number of 64 bits",
-    ConfigType.DOUBLE: "number",
-}
 
 
 class OwnerKind(StrEnum):
@@ -105,7 +99,8 @@ class ConfigKey:
 
     @property
     def type_words(self) -> str:
-        return _TYPES.get(self.type) or ("text" if self.type is ConfigType.UNKNOWN else self.type.name.lower())
+        """Return Kafka's name of the type, '' where it is unknown."""
+        return "" if self.type is ConfigType.UNKNOWN else self.type.name.lower()
 
     def find_lock(self, owner: ConfigOwner | None = None) -> CodedMessage | None:
         """Return why nobody edits this config here, None where somebody may."""

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Callable
 from typing import Any
 
 from playwright.sync_api import BrowserContext, expect
 
 from kafkadash.configs.errors import ConfigErrorCode
-from kafkadash.devtools.playground.load import LoadTopic, load_topics
 from tests.e2e.product import CHECKOUT, Product
 from tests.e2e.test_elections import widen
 from tests.e2e.test_ten_tasks import REFRESHED_MS, RUN_MS, approve_change
 from tests.e2e.visitor import TWO_LOOKS, Visitor
 
+TOPIC = "orders"
 SCREENS = CHECKOUT / "var" / "screens" / "configs"
 
 
@@ -25,18 +24,10 @@ def test_config__from_the_topics_page_to_its_rollback(
     alices_session: dict[str, Any],
     bobs_session: dict[str, Any],
 ) -> None:
-    topic = f"e2e-{secrets.token_hex(3)}"
-    load_topics(product.playground.bootstrap, [LoadTopic(topic, placement=[(1, 2, 3)])])
     alice, bob = (new_context(storage_state=session).new_page() for session in (alices_session, bobs_session))
     visitor = Visitor(alice, SCREENS)
-    alice.goto(f"/clusters/demo/topics/?q={topic}")
-    alice.get_by_role("link", name=topic).click(timeout=REFRESHED_MS)
-    address = f"{alice.url.split('?')[0]}configs/"
-    expect(alice.get_by_role("link", name="Edit configs")).to_have_attribute("href", re.compile(f"{topic}/configs/$"))
-    alice.goto(address)
-    while not alice.get_by_label("flush.ms", exact=True).count():  # the configs of a new topic are read every 30 s
-        alice.wait_for_timeout(1000)
-        alice.goto(address)
+    alice.goto(f"/clusters/demo/topics/{TOPIC}/")
+    alice.get_by_role("link", name="Edit configs").click()
     alice.get_by_placeholder("Search configs").fill("flush")
     expect(alice.get_by_label("preallocate")).to_be_hidden()
     alice.get_by_label("flush.ms", exact=True).fill("soon")
@@ -60,10 +51,10 @@ def test_config__from_the_topics_page_to_its_rollback(
     alice.locator("#change-bar").get_by_role("link", name="Start change…").click(timeout=REFRESHED_MS)
     alice.get_by_role("button", name="Start change", exact=True).click()
     expect(alice.locator("#ended")).to_contain_text("1 of 1 config as planned", timeout=RUN_MS)
-    entity = ("--entity-type", "topics", "--entity-name", topic)
+    entity = ("--entity-type", "topics", "--entity-name", TOPIC)
     assert "flush.ms=60000" in product.tools.run("configs", "--describe", *entity)
     alice.get_by_role("button", name="Propose rollback").click()
     alice.wait_for_url(re.compile(r"/changes/\d+/items/$"))
     expect(alice.locator("#items tbody tr")).to_contain_text(["removed"])
     assert visitor.wrong == []
-    product.tools.run("topics", "--delete", "--topic", topic)
+    product.tools.run("configs", "--alter", *entity, "--delete-config", "flush.ms")
