@@ -15,6 +15,14 @@ class ShortRunErrorCode(StrEnum):
     NOT_CONFIRMED = "short-run-not-confirmed"
     NO_PROPOSER = "short-run-no-proposer"
     NO_SHORT_CHANGE = "no-short-change"
+    NOT_VALIDATED = "short-items-not-validated"
+    NOT_VALIDATED_YET = "short-items-not-validated-yet"
     NO_ROLLBACK = "short-run-no-rollback"
     RUN_STILL_HERE = "short-run-still-here"
     ITEMS_IN_FLIGHT = "short-items-in-flight"
+
+
+class ShortCheckTitle(StrEnum):
+    """Codes of the titles of checks that several kinds have."""
+
+    VALIDATED = "short-items-validated"

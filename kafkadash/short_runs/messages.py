@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kafkadash.core.messages import MessageTemplate
-from kafkadash.short_runs.errors import ShortRunErrorCode
+from kafkadash.short_runs.errors import ShortCheckTitle, ShortRunErrorCode
 from kafkadash.short_runs.reasons import ItemReasonCode, ShortRunReasonCode
 
 _RETRIES = "kafkadash tries again automatically."
@@ -28,6 +28,12 @@ SHORT_RUN_ERROR_MESSAGES: Mapping[ShortRunErrorCode, MessageTemplate] = {
     ShortRunErrorCode.NO_SHORT_CHANGE: MessageTemplate(
         "#{number} is a change of another kind.", "Open it under Changes."
     ),
+    ShortRunErrorCode.NOT_VALIDATED: MessageTemplate(
+        "Kafka did not validate {item}: {why}", "Refresh the items, or start all the same: the worker validates again."
+    ),
+    ShortRunErrorCode.NOT_VALIDATED_YET: MessageTemplate(
+        "Kafka has not validated the items yet.", "Wait a few seconds, then reload this page."
+    ),
     ShortRunErrorCode.NO_ROLLBACK: MessageTemplate(
         "#{number} has no rollback.", "Only an ended run that changed something can be rolled back."
     ),
@@ -37,6 +43,10 @@ SHORT_RUN_ERROR_MESSAGES: Mapping[ShortRunErrorCode, MessageTemplate] = {
     ShortRunErrorCode.ITEMS_IN_FLIGHT: MessageTemplate(
         "#{number} has {items:# item|# items} in flight whose result is unknown.", "Check them with Kafka's tools."
     ),
+}
+
+SHORT_CHECK_TITLES: Mapping[ShortCheckTitle, MessageTemplate] = {
+    ShortCheckTitle.VALIDATED: MessageTemplate("Kafka accepts the values"),
 }
 
 SHORT_RUN_MESSAGES: Mapping[ShortRunReasonCode, MessageTemplate] = {

@@ -25,6 +25,7 @@ from kafkadash.monitoring.freshness import FactFreshness, freshness_of_kind, rea
 from kafkadash.monitoring.models import ClusterState
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.kinds import PlannedItems, ShortKind, encode_items, items_of, short_kind
+from kafkadash.short_runs.validation import check_validation, validate_later
 
 log = structlog.get_logger(__name__)
 
@@ -54,7 +55,9 @@ def plan_draft(draft: ChangeRequest) -> ChangeRequest:
     if len(planned.items) > MOST_ITEMS:
         raise ChangeRefused(ShortRunErrorCode.TOO_MANY_ITEMS, items=len(planned.items), most=MOST_ITEMS)
     artifact = encode_items(kind.name, planned.items)
-    return store_plan(draft.pk, draft.version, artifact, len(planned.items), freshness.taken_at)
+    stored = store_plan(draft.pk, draft.version, artifact, len(planned.items), freshness.taken_at)
+    validate_later(stored)
+    return stored
 
 
 @transaction.atomic
@@ -98,7 +101,9 @@ def replan_items(change: ChangeRequest, user: User) -> None:
 
 def _refresh(change: ChangeRequest, user: User, artifact: bytes, rows: int, facts_at: datetime | None) -> None:
     try:
-        refresh_plan(change, user, version=change.version, artifact=artifact, rows=rows, topology_at=facts_at)
+        validate_later(
+            refresh_plan(change, user, version=change.version, artifact=artifact, rows=rows, topology_at=facts_at)
+        )
     except ChangeRefused as refused:  # somebody withdrew it at this instant
         log.info("short_run.not_refreshed", change=change.pk, why=str(refused))
 
@@ -120,7 +125,9 @@ def check_items(change: ChangeRequest, now: datetime) -> CheckOutcome:
     result = CheckResult.FAILED if faults else CheckResult.PASSED
     figure = f"{len(items) - len(faults):,} of {len(items):,}"
     check = ChangeCheck("items_fit", CheckSubject.CONTENT, result, title, figure, problems, len(faults))
-    return CheckOutcome((check, check_rights(change.cluster, kind.rights(items))), freshness.taken_at)
+    validated = (check_validation(change),) if kind.validate is not None else ()
+    rights = check_rights(change.cluster, kind.rights(items))
+    return CheckOutcome((check, rights, *validated), freshness.taken_at)
 
 
 def share_of_partitions(cluster: Cluster, number: int) -> float | None:

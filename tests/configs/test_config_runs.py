@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from unittest import mock
 
 import pytest
 
+from kafkadash.changes import services
+from kafkadash.changes.checks import ChangeCheck, CheckResult
+from kafkadash.changes.errors import ChangeErrorCode, ChangeRefused
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.risk import RiskLevel, level_of
 from kafkadash.configs.errors import ConfigErrorCode
 from kafkadash.configs.kind import KIND, find_rollback, plan_edits
 from kafkadash.configs.reasons import ConfigReasonCode
 from kafkadash.core.messages import as_message
+from kafkadash.jobs.models import Job
+from kafkadash.jobs.runner import attempt_job
 from kafkadash.kafka.api import CLUSTER_DEFAULT, ConfigResource, ItemError
 from kafkadash.monitoring.models import BrokerState, TopicState
-from kafkadash.short_runs import fail_points
+from kafkadash.short_runs import fail_points, validation
+from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.kinds import items_of, short_kind
 from kafkadash.short_runs.models import ShortItem
 from kafkadash.short_runs.plans import check_items
@@ -111,6 +118,29 @@ def test_queued__kafka_refuses_a_value__turns_stale_before_anything_is_sent(worl
     assert world.requests == 0
 
 
+def test_draft__kafka_refuses_a_value__is_not_submitted(world: ConfigWorld) -> None:
+    def validate() -> ChangeCheck:
+        with mock.patch.object(validation, "admin_for", return_value=world.kafka):
+            attempt_job(Job.objects.get(kind=validation.JOB, input__artifact=draft.artifact_id).pk)
+        return check_items(draft, world.clock).checks[1]
+
+    draft = world.draft(world.edit("orders", RETENTION, "-2"))
+    assert check_items(draft, world.clock).checks[1].result is CheckResult.UNKNOWN
+    world.kafka.refuse_configs[RETENTION] = INVALID
+    check = validate()
+    assert (check.result, check.lasting, check.figure) == (CheckResult.FAILED, True, "0 of 1")
+    with pytest.raises(ChangeRefused) as refused:
+        services.submit(draft, world.operator, why="It was found.", version=draft.version)
+    assert refused.value.code == ChangeErrorCode.PLAN_NEVER_STARTS
+
+    draft = world.draft(world.edit("orders", MIN_ISR, "1"))
+    assert validate().result is CheckResult.PASSED
+    assert world.requests == 0
+    draft = world.draft(world.edit("clicks", MIN_ISR, "1"))
+    world.kafka.lose = False
+    assert [problem.code for problem in validate().problems] == [ShortRunErrorCode.NOT_VALIDATED]
+
+
 def test_queued__kafka_does_not_validate__waits(world: ConfigWorld) -> None:
     change = world.queue_edit()
     world.kafka.lose = True
@@ -199,7 +229,7 @@ def test_draft__stored_rows_are_others__does_not_fit(
         edits = [{"of": "broker", "ids": ["3"], "key": "log.cleaner.threads", "value": "2"}]
     draft = world.draft({"edits": edits})
     spoil()
-    [check] = check_items(draft, world.clock).checks
+    check, _ = check_items(draft, world.clock).checks
     named = {"min-isr": ConfigReasonCode.MIN_ISR_TOO_HIGH, "broker": ConfigReasonCode.BROKER_GONE}
     assert [problem.params["why"].code for problem in check.problems] == [named.get(code, code)]
 
