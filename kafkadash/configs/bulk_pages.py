@@ -79,7 +79,11 @@ class BulkForm(forms.Form):
             self.add_error(bad.field, form_error(bad.message))
             return {}
         ids = TopicState.objects.filter(cluster=self._cluster, name__in=[topic.name for topic in chosen])
-        return {"key": key, "value": value, "ids": list(ids.order_by("name").values_list("topic_id", flat=True))}
+        return {
+            "key": key,
+            "value": value,
+            "ids": list(ids.order_by("name", "changed_at").values_list("topic_id", flat=True)),
+        }
 
 
 def _read_choice(cluster: Cluster, values: Any, typed_by: int | None = None) -> list[TopicSize]:

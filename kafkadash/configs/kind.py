@@ -69,7 +69,7 @@ def plan_edits(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
         identities.setdefault(edit["of"], set()).update(edit["ids"])
     owners = {of: load_owners(cluster, of, ids) for of, ids in identities.items()}
     keys = {of: load_keys(cluster, of) for of in identities}
-    items: list[PlannedItem] = []
+    items: dict[str, PlannedItem] = {}
     gone = changed = same = 0
     for edit in edits:
         for identity in edit["ids"]:
@@ -86,13 +86,14 @@ def plan_edits(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
             elif is_same_value(own, value):
                 same += 1
                 continue
-            items.append(_plan_item(owner, keys[edit["of"]].get(edit["key"]), edit["key"], own, value))
+            item = _plan_item(owner, keys[edit["of"]].get(edit["key"]), edit["key"], own, value)
+            items[item.subject] = item  # while a topic that is gone is stored beside one of its name, the newer one
     notes = (
         (ConfigErrorCode.LEFT_OUT_GONE, gone),
         (ConfigErrorCode.LEFT_OUT_CHANGED, changed),
         (ConfigErrorCode.LEFT_OUT_SAME, same),
     )
-    return PlannedItems(items, [coded(code, configs=number) for code, number in notes if number])
+    return PlannedItems(list(items.values()), [coded(code, configs=number) for code, number in notes if number])
 
 
 def _plan_item(

@@ -40,7 +40,8 @@ CONFIG_ERROR_MESSAGES: Mapping[ConfigErrorCode, MessageTemplate] = {
         "Open the page of the topic or broker.",
     ),
     ConfigErrorCode.LEFT_OUT_CHANGED: MessageTemplate(
-        "{configs:# config is|# configs are} left out: the value is another one than the run set.", "Edit them one by one."
+        "{configs:# config is|# configs are} left out: the value is another one than the run set.",
+        "Edit them one by one.",
     ),
     ConfigErrorCode.LEFT_OUT_SAME: MessageTemplate(
         "{configs:# config is|# configs are} left out: the value is already set so.", "No action needed."

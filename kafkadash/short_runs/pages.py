@@ -158,6 +158,7 @@ def _show_draft(
         "wrong": wrong or {},
         "refused": refused,
         "items": review_items(change, request, bar["now"]),
+        "left_out": short_kind(change.kind).plan(change.cluster, change.input).left_out,
         "checks": checks_of(change, bar["now"]),
         **_confirm_context(request, short_kind(change.kind), items_of(change)),
     }

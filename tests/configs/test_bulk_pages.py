@@ -49,6 +49,13 @@ def test_form__leads_to_a_draft_of_the_chosen_topics(
     assert [item.subject for item in items_of(change)] == [f"{topic}: {RETENTION}" for topic in chosen]
 
 
+def test_draft__of_topics_of_which_one_is_set_so__says_what_is_left_out(client: Client, world: ConfigWorld) -> None:
+    world.set_value("clicks", RETENTION, "60000")
+    page = Page.read(client.get(client.post(NEW, WANTED)["Location"]))
+    assert page.first("#left-out .error-code").text == ConfigErrorCode.LEFT_OUT_SAME
+    assert [item.subject for item in items_of(ChangeRequest.objects.get())] == [f"orders: {RETENTION}"]
+
+
 @pytest.mark.parametrize(
     ("wanted", "field", "code"),
     [
