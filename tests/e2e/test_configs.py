@@ -28,7 +28,7 @@ def test_config__from_the_topics_page_to_its_rollback(
     visitor = Visitor(alice, SCREENS)
     alice.goto(f"/clusters/demo/topics/{TOPIC}/")
     alice.get_by_role("link", name="Edit configs").click()
-    alice.get_by_placeholder("Search configs").fill("flush")
+    alice.locator("#config-filter").fill("flush")
     expect(alice.get_by_label("preallocate")).to_be_hidden()
     alice.get_by_label("flush.ms", exact=True).fill("soon")
     alice.get_by_role("button", name="Plan change").click()
