@@ -20,6 +20,7 @@ from kafkadash.monitoring.models import CollectorKind, GroupState
 from kafkadash.short_runs.rollback import propose_rollback
 from tests.agreement.conftest import Refresher, TopicMaker
 from tests.agreement.short_runs import DEADLINE_S, queue, step_until
+from tests.agreement.test_cluster_facts import run_command
 from tests.agreement.test_consumer_groups import rows
 from tests.agreement.tools import Tools
 from tests.waiting import wait_until
@@ -106,6 +107,10 @@ def test_groups__are_reset_and_deleted_as_kafkas_tool_would(
     for member in members:
         member.close()
     wait_until(lambda: are_empty(refresh, classic, newer), "both groups are empty", DEADLINE_S)
+
+    own = run_command("groups", "describe", classic, cluster=cluster)[1:]
+    theirs = tools.run("consumer-groups", "--describe", "--group", classic).splitlines()
+    assert sorted(map(str.split, own)) == sorted(line.split() for line in theirs if line.split()[1:])
 
     rules: list[tuple[dict[str, Any], tuple[str, ...]]] = [
         (wanted(classic, "earliest", topic), ("--to-earliest",)),

@@ -16,6 +16,7 @@ from kafkadash.monitoring.stored_commands import (
     BAD,
     StoredFactsCommand,
     add_output_options,
+    align_columns,
     find_cluster,
     find_freshness,
 )
@@ -49,7 +50,7 @@ class Command(StoredFactsCommand):
             for name, value in _status_lines(seen):
                 self.stdout.write(f"{name + ':':<24}{value}")
         if not options["status"]:
-            for line in _align_columns([_REPLICATION, *map(_replication_row, _standings(seen))]):
+            for line in align_columns([_REPLICATION, *map(_replication_row, _standings(seen))]):
                 self.stdout.write(line)
 
 
@@ -121,9 +122,3 @@ def _replication_row(standing: NodeStanding) -> Sequence[str]:
 
 def _or_unknown(figure: int | None) -> int:
     return UNKNOWN if figure is None else figure
-
-
-def _align_columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
