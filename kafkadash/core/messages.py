@@ -529,7 +529,8 @@ def _brokers(ids: Iterable[int]) -> str:
     return ", ".join(str(broker) for broker in ids)
 
 
-def _names(names: Sequence[str | int]) -> str:
+def join_names(names: Sequence[str | int]) -> str:
+    """Return names as a text; ``first_names`` made the list."""
     more = [f"{names[-1]:,} more"] if _left_out(names) else []
     return join_items([*map(str, names[: len(names) - len(more)]), *more])
 
@@ -555,7 +556,7 @@ _WRITERS: dict[str, Writer] = {
     "duration": format_duration,
     "age": long_duration,
     "bytes": format_size,
-    "names": _names,
+    "names": join_names,
     "few": lambda ids: listed_shortly([str(each) for each in ids], MOST_NAMED) or "none",
     "moment": _moment,
     "rate": _rate,

@@ -11,7 +11,6 @@ class TopicsConfig(AppConfig):
         from kafkadash.topics.messages import (
             TOPIC_ERROR_MESSAGES,
             TOPIC_MESSAGES,
-            TOPIC_NOTE_MESSAGES,
             TOPIC_TITLES,
         )
 
@@ -20,5 +19,4 @@ class TopicsConfig(AppConfig):
         growth.make_known()
         register_messages(TOPIC_ERROR_MESSAGES)
         register_messages(TOPIC_MESSAGES)
-        register_messages(TOPIC_NOTE_MESSAGES)
         register_messages(TOPIC_TITLES)

@@ -7,16 +7,22 @@ has the name or a reassignment of the topic is in flight.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from kafkadash.changes.rights import NeededRight, name_topics
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
+from kafkadash.core import clock
 from kafkadash.core.formatting import format_size
-from kafkadash.core.messages import CodedReason, PlainReason, choose_plural
+from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, first_names, join_names
 from kafkadash.kafka.api import ItemChanged, TopicMetadata, WholeClient
+from kafkadash.monitoring.freshness import freshness_of_kind, read_statuses
+from kafkadash.monitoring.groups.names import slug_of, stored_name
+from kafkadash.monitoring.groups.pages import present_groups
 from kafkadash.monitoring.models import CollectorKind, TopicState
+from kafkadash.monitoring.traffic.pages import format_record_rate, read_topic_rates
 from kafkadash.short_runs.change_kind import make_short_kind_known
 from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind, doubt_refusals, name_answers
 from kafkadash.short_runs.plans import share_of_partitions
@@ -28,21 +34,41 @@ from kafkadash.topics.requests import BATCH, read_named_topics
 
 KIND = "topic-delete"
 UNKNOWN_TOPIC_ID = 100
+MOST_GROUPS = 8
+"""Groups of an item that are named; of the others their number."""
 
 
 def plan_deletion(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
-    """Plan the deletion of topics by their ``topic_ids``, without those that are gone or internal. One query.
+    """Plan the deletion of topics by their ``topic_ids``, without those that are gone or internal. Five queries.
 
     The input has ids, so that a plan that is made again never names a topic that was created under the name since.
+    Items name what reads and writes the topics, so that approvers see it; null where nobody knows.
     """
     rows = TopicState.objects.filter(cluster=cluster, topic_id__in=wanted["topic_ids"], internal=False)
     columns = rows.order_by("name").values_list("name", "topic_id", "partition_count", "size_bytes")
-    items = [
-        PlannedItem(name, {"topic": name, "topic_id": topic_id, "partitions": partitions, "size_bytes": size})
-        for name, topic_id, partitions, size in columns
-        if topic_id != name  # before Kafka 2.8 a topic has no id
-    ]
+    found = [row for row in columns if row[1] != row[0]]  # before Kafka 2.8 a topic has no id
+    names = {name for name, *_ in found}
+    readers, rates = _find_readers(cluster, names), read_topic_rates(cluster, names, clock.now())
+    items = []
+    for name, topic_id, partitions, size in found:
+        records, octets = rates.get(name, (None, None))
+        content = {"topic": name, "topic_id": topic_id, "partitions": partitions, "size_bytes": size}
+        content |= {"groups": None if readers is None else list(first_names(readers.get(name, []), MOST_GROUPS))}
+        items.append(PlannedItem(name, {**content, "records_per_s": records, "bytes_per_s": octets}))
     return PlannedItems(items)
+
+
+def _find_readers(cluster: Cluster, topics: Collection[str]) -> dict[str, list[str]] | None:
+    """Return the groups with committed offsets, by topic; None while groups are not read. Two queries."""
+    freshness = freshness_of_kind(CollectorKind.GROUPS, read_statuses([cluster.pk])[cluster.pk], clock.now())
+    if freshness.stale:
+        return None
+    readers = defaultdict(list)
+    read = present_groups(cluster).filter(topics__has_any_keys=sorted(topics)).order_by("name")
+    for group, own in read.values_list("name", "topics"):
+        for topic in topics & own.keys():
+            readers[topic].append(stored_name(slug_of(group)))
+    return readers
 
 
 def judge_deletion(item: PlannedItem, topic: TopicMetadata | None, *, moves: bool = False) -> ItemReading:
@@ -103,9 +129,21 @@ def find_risk(cluster: Cluster, items: Items) -> RiskFacts:
 def describe_deletion(item: PlannedItem, before: Mapping[str, Any] | None) -> ItemWords:
     content = item.content
     there = content["partitions"] if before is None else before["partitions"]
+    if there is None:
+        return ItemWords("none", f"deleted; topic ID {content['topic_id']}")
     size = "size unknown" if content["size_bytes"] is None else f"{format_size(content['size_bytes'])} incl. replicas"
-    now = "none" if there is None else f"{choose_plural('# partition|# partitions', there)}, {size}"
+    records = content["records_per_s"]
+    written = "writes unknown" if records is None else f"{format_record_rate(records)} written"
+    partitions = choose_plural("# partition|# partitions", there)
+    now = f"{partitions}, {size}, {written}, {_describe_readers(content['groups'])}"
     return ItemWords(now, f"deleted; topic ID {content['topic_id']}")
+
+
+def _describe_readers(groups: list[str | int] | None) -> str:
+    """Return which groups have committed offsets of a topic; None where nobody knows."""
+    if groups is None:
+        return "groups unknown"
+    return f"offsets of {join_names(groups)}" if groups else "no group has offsets"
 
 
 def describe_start(items: Items) -> list[str]:

@@ -1,4 +1,4 @@
-"""Codes of refusals and notes of changes of topics, and of their checks."""
+"""Codes of refusals of changes of topics, and of their checks."""
 
 from __future__ import annotations
 
@@ -38,14 +38,6 @@ class TopicErrorCode(StrEnum):
     NOT_DELETABLE = "topic-not-deletable"
     COUNT_WRONG = "topic-count-wrong"
     MIN_ISR_TOO_HIGH = "topic-min-isr-too-high"
-
-
-class TopicNoteCode(StrEnum):
-    """Codes of what a page says of a proposal besides its items."""
-
-    READERS = "topic-readers"
-    NO_READERS = "topic-no-readers"
-    READERS_STALE = "topic-readers-stale"
 
 
 class TopicCheckTitle(StrEnum):

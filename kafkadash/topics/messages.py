@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kafkadash.core.messages import MessageTemplate
-from kafkadash.topics.errors import TopicCheckTitle, TopicErrorCode, TopicNoteCode
+from kafkadash.topics.errors import TopicCheckTitle, TopicErrorCode
 from kafkadash.topics.reasons import TopicReasonCode
 
 TOPIC_ERROR_MESSAGES: Mapping[TopicErrorCode, MessageTemplate] = {
@@ -92,16 +92,6 @@ TOPIC_ERROR_MESSAGES: Mapping[TopicErrorCode, MessageTemplate] = {
     TopicErrorCode.MIN_ISR_TOO_HIGH: MessageTemplate(
         "Producers with acks=all could not write: min.insync.replicas is {min_isr}, the replication factor {factor}.",
         "Lower min.insync.replicas, or raise the replication factor.",
-    ),
-}
-
-TOPIC_NOTE_MESSAGES: Mapping[TopicNoteCode, MessageTemplate] = {
-    TopicNoteCode.READERS: MessageTemplate(
-        "{groups:# consumer group has|# consumer groups have} committed offsets of it: {groups:names}."
-    ),
-    TopicNoteCode.NO_READERS: MessageTemplate("No consumer group has committed offsets of it."),
-    TopicNoteCode.READERS_STALE: MessageTemplate(
-        "The data of consumer groups is stale: groups may be missing here.", "Check the worker."
     ),
 }
 

@@ -13,19 +13,17 @@ from kafkadash.accounts.errors import MissingObject
 from kafkadash.changes.errors import ChangeRefused
 from kafkadash.clusters.access import PROPOSE, cluster_for, needs
 from kafkadash.clusters.models import Cluster
-from kafkadash.core import clock
 from kafkadash.core.formatting import read_whole_number
-from kafkadash.core.messages import CodedMessage, choose_plural, coded
+from kafkadash.core.messages import choose_plural, coded
 from kafkadash.monitoring.cluster_bar import cluster_bar
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.freshness import freshness_of_kind, read_statuses
-from kafkadash.monitoring.groups.pages import present_groups
 from kafkadash.monitoring.models import CollectorKind, TopicState
 from kafkadash.short_runs.pages import ItemProposal, create_item_draft, show_proposal
 from kafkadash.topics.creation import KIND, PlacementBrokers, describe_brokers, load_brokers
 from kafkadash.topics.deletion import KIND as DELETION
 from kafkadash.topics.deletion import plan_deletion
-from kafkadash.topics.errors import TopicErrorCode, TopicNoteCode
+from kafkadash.topics.errors import TopicErrorCode
 from kafkadash.topics.forms import KIP_36, TYPED, TopicsForm
 from kafkadash.topics.growth import KIND as GROWTH
 from kafkadash.topics.placement import MOST_PARTITIONS
@@ -95,19 +93,7 @@ def delete(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
     wanted = {"topic_ids": [topic_id] if topic_id else []}
     if not plan_deletion(cluster, wanted).items:
         raise MissingObject(TopicErrorCode.NOT_DELETABLE, cluster=cluster.name, topic=topic)
-    notes = _describe_readers(cluster, topic)
-    return show_proposal(request, cluster, ItemProposal(DELETION, wanted, f"Delete topic {topic}", notes))
-
-
-def _describe_readers(cluster: Cluster, topic: str) -> list[CodedMessage]:
-    """Return which consumer groups committed offsets of the topic, as far as that is known. Two queries."""
-    freshness = freshness_of_kind(CollectorKind.GROUPS, read_statuses([cluster.pk])[cluster.pk], clock.now())
-    readers = present_groups(cluster).filter(topics__has_key=topic).order_by("name")
-    groups = list(readers.values_list("name", flat=True))
-    told = [coded(TopicNoteCode.READERS, groups=groups)] if groups else []
-    if freshness.stale:
-        return [*told, coded(TopicNoteCode.READERS_STALE)]
-    return told or [coded(TopicNoteCode.NO_READERS)]
+    return show_proposal(request, cluster, ItemProposal(DELETION, wanted, f"Delete topic {topic}"))
 
 
 def _draw(brokers: PlacementBrokers) -> dict[str, str]:

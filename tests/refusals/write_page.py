@@ -109,7 +109,7 @@ def whole_page() -> str:
     from kafkadash.move_cancels.messages import CANCEL_MESSAGES
     from kafkadash.short_runs.messages import ITEM_MESSAGES, SHORT_RUN_MESSAGES
     from kafkadash.throttle_removal.messages import REMOVAL_MESSAGES
-    from kafkadash.topics.messages import TOPIC_MESSAGES, TOPIC_NOTE_MESSAGES
+    from kafkadash.topics.messages import TOPIC_MESSAGES
 
     places = places_of_codes()
     sections = [error_section(title, catalogue_messages(title), places) for title in CATALOGUES]
@@ -126,7 +126,6 @@ def whole_page() -> str:
         message_section("Configs: why an item does not fit", CONFIG_MESSAGES),
         message_section("Elections: why an item does not fit", ELECTION_MESSAGES),
         message_section("Topics: why an item does not fit", TOPIC_MESSAGES),
-        message_section("Topics: what is said of a deletion besides", TOPIC_NOTE_MESSAGES),
         message_section("Consumer groups: why an item does not fit", GROUP_CHANGE_MESSAGES),
         message_section("Cancels: why an item does not fit, or needs nothing", CANCEL_MESSAGES),
         message_section("Throttle removals: why an item does not fit", REMOVAL_MESSAGES),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from kafkadash.accounts.models import User
 from kafkadash.changes import services
@@ -13,11 +15,12 @@ from kafkadash.changes.errors import ChangeErrorCode, ChangeRefused
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.risk import RiskLevel, level_of
 from kafkadash.clusters.models import Cluster
-from kafkadash.monitoring.models import CollectorKind, TopicState
+from kafkadash.monitoring.models import CollectorKind, TopicState, TopicTraffic
+from kafkadash.monitoring.traffic.rules import shard_of
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.plans import check_items
 from kafkadash.topics.deletion import KIND, plan_deletion
-from kafkadash.topics.errors import TopicErrorCode, TopicNoteCode
+from kafkadash.topics.errors import TopicErrorCode
 from kafkadash.topics.reasons import TopicReasonCode
 from tests.factories import ReassignmentFactory
 from tests.groups import WELL, group_seen
@@ -136,11 +139,9 @@ def client(world: TopicWorld, client_of: Callable[[User], Client]) -> Client:
 
 
 def test_page__shows_what_goes_and_asks_for_the_name(client: Client, world: TopicWorld) -> None:
-    assert TopicNoteCode.NO_READERS in client.get(NEW).text
     group_seen(world.cluster, "billing", {("orders", 0): WELL})
     page = Page.read(client.get(NEW))
-    assert TopicNoteCode.READERS in page.html
-    assert "billing" in page.html
+    assert "offsets of billing" in page.html
     assert "(type orders)" in page.html
     sent = client.post(NEW, {"title": "", "why": "Nobody reads it.", "confirm": "orders"})
     change = ChangeRequest.objects.get()
@@ -148,11 +149,23 @@ def test_page__shows_what_goes_and_asks_for_the_name(client: Client, world: Topi
     assert level_of(change.risk) is RiskLevel.HIGH
 
 
-def test_page__consumer_groups_are_not_read__says_that_some_may_be_missing(client: Client, world: TopicWorld) -> None:
-    world.cluster.collector_runs.filter(kind=CollectorKind.GROUPS).update(succeeded_at=None)
-    text = client.get(NEW).text
-    assert TopicNoteCode.READERS_STALE in text
-    assert TopicNoteCode.NO_READERS not in text
+def test_plan__names_who_reads_and_writes__null_where_nobody_knows(world: TopicWorld) -> None:
+    def planned_content() -> dict[str, Any]:
+        [item] = plan_deletion(world.cluster, {"topic_ids": ["id-of-orders"]}).items
+        return {name: item.content[name] for name in ("groups", "records_per_s", "bytes_per_s")}
+
+    assert planned_content() == {"groups": [], "records_per_s": None, "bytes_per_s": None}
+    for number in range(10):
+        group_seen(world.cluster, f"billing-{number}", {("orders", 0): WELL})
+    now = timezone.now()
+    measured = {"orders": [12.0, None, 0, 1], "clicks": [3.0, 300.0, 0, 0]}
+    TopicTraffic.objects.create(cluster=world.cluster, shard=shard_of("orders"), taken_at=now, topics=measured)
+    content = planned_content()
+    assert (content["records_per_s"], content["bytes_per_s"]) == (12.0, None)
+    assert content["groups"] == [*(f"billing-{number}" for number in range(8)), 2]
+    old = [CollectorKind.GROUPS, CollectorKind.TRAFFIC]
+    world.cluster.collector_runs.filter(kind__in=old).update(succeeded_at=None)
+    assert planned_content() == {"groups": None, "records_per_s": None, "bytes_per_s": None}
 
 
 @pytest.mark.parametrize("typed", ["", "Orders", "order", "orders2", "1"])

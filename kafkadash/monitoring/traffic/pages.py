@@ -7,7 +7,7 @@ out partitions whose figures are unknown; their number stands beside it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict
@@ -150,6 +150,26 @@ class _TrendFigure:
     unit: str | None = ""
     top: float = 1.0
     left_out: Sequence[str] = ()
+
+
+def read_topic_rates(cluster: Cluster, topics: Collection[str], now: datetime) -> dict[str, tuple[float, float | None]]:
+    """Return records and bytes per second written to topics, as last measured; a topic without a rate is left out.
+
+    Nothing is returned from measurements that are stale. Two queries.
+    """
+    run = CollectorRun.objects.filter(cluster=cluster, kind=CollectorKind.TRAFFIC).first()
+    freshness = freshness_of(run, now)
+    if freshness.stale or freshness.taken_at is None:
+        return {}
+    wanted = set(topics)
+    rows = TopicTraffic.objects.filter(cluster=cluster, format=1, shard__in={shard_of(topic) for topic in wanted})
+    newest = rows.order_by("shard", "-taken_at").distinct("shard").values_list("topics", flat=True)
+    return {
+        topic: (records, octets)
+        for measured in newest
+        for topic, (records, octets, *_) in measured.items()
+        if topic in wanted
+    }
 
 
 def format_record_rate(value: float) -> str:
