@@ -215,7 +215,7 @@ RIGHTS_MESSAGES: Mapping[RightsCode, MessageTemplate] = {
         "The run tells where Kafka refuses it.",
     ),
     RightsCode.UNREAD: MessageTemplate(
-        "Kafka does not tell what it grants to kafkadash.",
+        "Kafka does not tell which rights kafkadash has.",
         "Test the connection. Describe on the cluster is needed, and Kafka 2.8 or newer.",
     ),
 }
