@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any
 
 from django import forms
-from django.forms.boundfield import BoundField
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from kafkadash.accounts.errors import form_error
-from kafkadash.accounts.models import User
-from kafkadash.accounts.templatetags.refusals import FieldMessage, field_messages
 from kafkadash.changes.errors import ChangeRefused
 from kafkadash.clusters.access import PROPOSE, cluster_for, needs
 from kafkadash.clusters.models import Cluster
@@ -23,46 +19,24 @@ from kafkadash.configs.errors import ConfigErrorCode
 from kafkadash.configs.kind import KIND
 from kafkadash.configs.stored import ConfigKey, OwnerKind, load_keys
 from kafkadash.core.messages import CodedMessage, choose_plural, coded
-from kafkadash.core.middleware import post_only
 from kafkadash.monitoring.cluster_bar import cluster_bar
 from kafkadash.monitoring.freshness import freshness_of_kind, read_statuses
-from kafkadash.monitoring.models import CollectorKind, TopicState
-from kafkadash.planning.topic_choice import (
-    BadChoice,
-    TooManyAtOnce,
-    TopicSize,
-    choose_topics,
-    names_in,
-    read_topics,
-)
+from kafkadash.monitoring.models import CollectorKind
+from kafkadash.planning.topic_form import TopicChoiceForm
 from kafkadash.short_runs.pages import ItemProposal, create_item_draft
 
-NAMES_SHOWN = 20
 
-
-class BulkForm(forms.Form):
+class BulkForm(TopicChoiceForm):
     """One config of many topics. ``ids``: the chosen topics by their IDs, once the form is valid."""
 
-    use_required_attribute = False
     key = forms.CharField(label="Config", required=False)
     value = forms.CharField(
         label="Value", required=False, help_text='Leave empty to remove it; type "" for an empty value.'
     )
-    topics = forms.CharField(label="Topics", required=False, help_text="One per line or comma-separated.")
-    pattern = forms.CharField(label="Pattern", required=False, help_text="Must match the whole name: payments-.*")
-    excluded = forms.CharField(
-        label="Excluded", required=False, help_text="Regular expression; must match the whole name."
-    )
 
     def __init__(self, *args: Any, cluster: Cluster, keys: dict[str, ConfigKey], **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._cluster, self._keys = cluster, keys
-
-    def wrong(self) -> Iterator[tuple[BoundField | None, FieldMessage]]:
-        """Yield every message with its field, for the summary at the top."""
-        for field in self:
-            for message in field_messages(field.errors):
-                yield field, message
+        super().__init__(*args, cluster=cluster, **kwargs)
+        self._keys = keys
 
     def clean(self) -> dict[str, Any]:
         values = self.cleaned_data
@@ -73,30 +47,7 @@ class BulkForm(forms.Form):
         elif fault := find_edit_fault(None, key, described, value):
             locked = described is None or described.find_lock() is not None
             self.add_error("key" if locked else "value", form_error(fault))
-        try:
-            chosen = _read_choice(self._cluster, values)
-        except BadChoice as bad:
-            self.add_error(bad.field, form_error(bad.message))
-            return {}
-        ids = TopicState.objects.filter(cluster=self._cluster, name__in=[topic.name for topic in chosen])
-        return {
-            "key": key,
-            "value": value,
-            "ids": list(ids.order_by("name", "changed_at").values_list("topic_id", flat=True)),
-        }
-
-
-def _read_choice(cluster: Cluster, values: Any, typed_by: int | None = None) -> list[TopicSize]:
-    """Return the chosen topics; internal ones only where they are listed. Raises BadChoice."""
-    topics, pattern, excluded = names_in(values.get("topics", "")), *_patterns(values)
-    if not topics and not pattern:
-        raise BadChoice("topics", coded(ConfigErrorCode.TOPICS_MISSING))
-    return choose_topics(read_topics(cluster), topics, pattern, excluded, internal=False, typed_by=typed_by)
-
-
-def _patterns(values: Any) -> tuple[str, str]:
-    pattern, excluded = (str(values.get(name, "")).replace("\0", "").strip() for name in ("pattern", "excluded"))
-    return pattern, excluded
+        return {"key": key, "value": value, "ids": self.choose_ids(internal=True)}
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -119,26 +70,6 @@ def topics(request: HttpRequest, slug: str) -> HttpResponse:
     except ChangeRefused as refused:
         return _show_form(request, cluster, keys, form, refused.message, HTTPStatus.CONFLICT)
     return redirect("short_runs:draft", draft.pk)
-
-
-@post_only("configs:topics")
-@needs(PROPOSE)
-def chosen(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show how many topics are chosen in the form now, and which: a part of the page. It changes nothing."""
-    cluster, user = cluster_for(request, slug, PROPOSE), request.user
-    assert isinstance(user, User), "a view of PROPOSE lets nobody else in"
-    context, status = {}, HTTPStatus.OK
-    try:
-        context = _present_choice(_read_choice(cluster, request.POST, typed_by=user.pk))
-    except BadChoice as bad:
-        context = {"wrong": bad.message}
-        if isinstance(bad, TooManyAtOnce):
-            status = HTTPStatus.TOO_MANY_REQUESTS
-    return render(request, "configs/_chosen.html", context, status=status)
-
-
-def _present_choice(chosen: list[TopicSize]) -> dict[str, Any]:
-    return {"topics": chosen[:NAMES_SHOWN], "total": len(chosen), "more": max(0, len(chosen) - NAMES_SHOWN)}
 
 
 def _show_form(

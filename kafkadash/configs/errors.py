@@ -19,7 +19,6 @@ class ConfigErrorCode(StrEnum):
     VALUE_OF_TYPE = "config-value-of-type"
     VALUE_TOO_LONG = "config-value-too-long"
     NOTHING_CHANGED = "config-nothing-changed"
-    TOPICS_MISSING = "config-topics-missing"
     LEFT_OUT_GONE = "config-left-out-gone"
     LEFT_OUT_CHANGED = "config-left-out-changed"
     LEFT_OUT_SAME = "config-left-out-same"

@@ -32,9 +32,6 @@ CONFIG_ERROR_MESSAGES: Mapping[ConfigErrorCode, MessageTemplate] = {
         "The value of {key} has {length:,} characters; the limit is {most:,}.", "Shorten it."
     ),
     ConfigErrorCode.NOTHING_CHANGED: MessageTemplate("No value was changed.", "Change at least one value."),
-    ConfigErrorCode.TOPICS_MISSING: MessageTemplate(
-        "No topic is chosen.", "List topics, or type a regular expression."
-    ),
     ConfigErrorCode.LEFT_OUT_GONE: MessageTemplate(
         "{configs:# config is|# configs are} left out: its topic or broker no longer exists, or was not read.",
         "Open the page of the topic or broker.",

@@ -9,5 +9,4 @@ urlpatterns = [
     path("clusters/<slug:slug>/brokers/<int:broker_id>/configs/", pages.broker, name="broker"),
     path("clusters/<slug:slug>/default-configs/", pages.default, name="default"),
     path("clusters/<slug:slug>/topic-configs/", bulk_pages.topics, name="topics"),
-    path("clusters/<slug:slug>/topic-configs/chosen/", bulk_pages.chosen, name="chosen"),
 ]

@@ -13,7 +13,7 @@ PUBLIC_MODULES = (
     "solver.replacement",
     "stored_checks",
     "stored_topology",
-    "topic_choice",
+    "topic_form",
     "topology",
     "window",
 )

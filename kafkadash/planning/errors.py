@@ -21,6 +21,8 @@ class ReassignmentErrorCode(StrEnum):
     NO_BROKER_LEFT = "no-broker-left"
     RACK_MISSING = "rack-missing"
     RACKS_NOT_KNOWN = "racks-not-known"
+    NO_TOPICS_CHOSEN = "no-topics-chosen"
+    ONLY_INTERNAL_CHOSEN = "only-internal-chosen"
     PATTERN_TOO_LONG = "pattern-too-long"
     PATTERN_TOO_SLOW = "pattern-too-slow"
     PATTERNS_BUSY = "patterns-busy"

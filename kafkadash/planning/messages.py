@@ -49,6 +49,12 @@ REASSIGNMENT_MESSAGES: Mapping[ReassignmentErrorCode, MessageTemplate] = {
         "unknown.",
         "Set broker.rack there first.",
     ),
+    ReassignmentErrorCode.NO_TOPICS_CHOSEN: MessageTemplate(
+        "No topic is chosen.", "List topics, or type a regular expression."
+    ),
+    ReassignmentErrorCode.ONLY_INTERNAL_CHOSEN: MessageTemplate(
+        "Only internal topics are chosen.", "Choose others: kafkadash does not delete internal topics."
+    ),
     ReassignmentErrorCode.PATTERN_TOO_LONG: MessageTemplate(
         "The regular expression has {length:,} characters; the limit is {most:,}.", "Shorten it, or enter topic names."
     ),

@@ -1,6 +1,7 @@
 from django.urls import path
 
 from kafkadash.planning import downloads, review, wizard
+from kafkadash.planning.topic_form import show_chosen_topics
 
 app_name = "planning"
 
@@ -8,6 +9,7 @@ urlpatterns = [
     path("changes/<int:number>/kafka.json", downloads.kafka_json, name="kafka_json"),
     path("changes/<int:number>/rollback.json", downloads.rollback_json, name="rollback_json"),
     path("changes/<int:number>/topics/<str:topic>/", review.topic_rows, name="topic_rows"),
+    path("clusters/<slug:slug>/topics-chosen/", show_chosen_topics, name="topics_chosen"),
     path("changes/new/", wizard.new, name="new"),
     path("changes/<int:number>/draft/what/", wizard.what, name="what"),
     path("changes/<int:number>/draft/what/topics/", wizard.topic_count, name="topic_count"),

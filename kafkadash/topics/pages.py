@@ -19,6 +19,7 @@ from kafkadash.monitoring.cluster_bar import cluster_bar
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.freshness import freshness_of_kind, read_statuses
 from kafkadash.monitoring.models import CollectorKind, TopicState
+from kafkadash.planning.topic_form import TopicChoiceForm
 from kafkadash.short_runs.pages import ItemProposal, create_item_draft, show_proposal
 from kafkadash.topics.creation import KIND, PlacementBrokers, describe_brokers, load_brokers
 from kafkadash.topics.deletion import KIND as DELETION
@@ -96,6 +97,26 @@ def delete(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
     return show_proposal(request, cluster, ItemProposal(DELETION, wanted, f"Delete topic {topic}"))
 
 
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(PROPOSE)
+def delete_several(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show the choice of topics; POST plans their deletion as a draft, on which their number is typed."""
+    cluster = cluster_for(request, slug, PROPOSE)
+    if request.method != "POST":
+        initial = {name: request.GET.get(name, "")[:500] for name in ("topics", "pattern")}
+        return _show_choice(request, cluster, TopicChoiceForm(initial=initial, cluster=cluster))
+    form = TopicChoiceForm(request.POST, cluster=cluster)
+    ids = form.choose_ids(internal=False) if form.is_valid() else []
+    if not form.is_valid():
+        return _show_choice(request, cluster, form, status=HTTPStatus.BAD_REQUEST)
+    title = f"Delete {choose_plural('# topic|# topics', len(ids))}"
+    try:
+        draft = create_item_draft(request, cluster, ItemProposal(DELETION, {"topic_ids": ids}, title), title, "")
+    except ChangeRefused as refused:
+        return _show_choice(request, cluster, form, refused, HTTPStatus.CONFLICT)
+    return redirect("short_runs:draft", draft.pk)
+
+
 def _draw(brokers: PlacementBrokers) -> dict[str, str]:
     """Return the first values of the form. Start and shift are drawn as Kafka does; from then on they stay."""
     many = max(1, len(brokers.racks))
@@ -106,6 +127,19 @@ def _draw(brokers: PlacementBrokers) -> dict[str, str]:
         "start": str(random.randrange(many)),
         "shift": str(random.randrange(many)),
     }
+
+
+def _show_choice(
+    request: HttpRequest,
+    cluster: Cluster,
+    form: TopicChoiceForm,
+    refused: ChangeRefused | None = None,
+    status: HTTPStatus = HTTPStatus.OK,
+) -> HttpResponse:
+    bar = cluster_bar(cluster, CollectorKind.METADATA)
+    freshness = freshness_of_kind(CollectorKind.METADATA, read_statuses([cluster.pk])[cluster.pk], bar["now"])
+    told = {"section": "status", "tab": "topics", "form": form, "refused": refused, "freshness": freshness}
+    return render(request, "topics/delete_several.html", {**bar, **told}, status=status)
 
 
 def _show_form(

@@ -134,7 +134,8 @@ TABLE: Mapping[str, Row] = {
     "configs:broker": page("o", post=409, changes=True),
     "configs:default": page("o", post=409, changes=True),
     "configs:topics": page("o", post=400, changes=True),
-    "configs:chosen": form("o", 200, changes=True),
+    "planning:topics_chosen": form("o", 200, changes=True),
+    "topics:delete_several": page("o", post=400, changes=True),  # what is sent names no topic
     "elections:propose": page("o", post=400, changes=True),  # what is sent has no reason
     "elections:choose": page("o", post=400, changes=True),  # what is sent has no partition
     "elections:unclean": page("o", post=400, changes=True),  # what is sent has no reason

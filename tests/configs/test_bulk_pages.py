@@ -10,10 +10,10 @@ from django.test import Client
 from kafkadash.accounts.models import User
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.plan import PlanErrorCode
-from kafkadash.configs.bulk_pages import NAMES_SHOWN
 from kafkadash.configs.errors import ConfigErrorCode
 from kafkadash.monitoring.models import TopicState
 from kafkadash.planning.errors import ReassignmentErrorCode
+from kafkadash.planning.topic_form import NAMES_SHOWN
 from kafkadash.short_runs.kinds import items_of
 from tests.configs.conftest import RETENTION, ConfigWorld
 from tests.factories import TopicFactory
@@ -21,6 +21,7 @@ from tests.pages.conftest import Page
 
 pytestmark = pytest.mark.django_db
 NEW = "/clusters/demo/topic-configs/"
+CHOSEN = "/clusters/demo/topics-chosen/"
 NESTED = "(a+)+b"
 WANTED = {"key": RETENTION, "value": "60000", "topics": "", "pattern": ".*", "excluded": ""}
 
@@ -63,7 +64,7 @@ def test_draft__of_topics_of_which_one_is_set_so__says_what_is_left_out(client: 
         ({"key": "no.such.key"}, "key", ConfigErrorCode.KEY_UNKNOWN),
         ({"key": "leader.replication.throttled.replicas"}, "key", ConfigErrorCode.KEY_OF_THROTTLES),
         ({"value": "soon"}, "value", ConfigErrorCode.VALUE_OF_TYPE),
-        ({"pattern": ""}, "topics", ConfigErrorCode.TOPICS_MISSING),
+        ({"pattern": ""}, "topics", ReassignmentErrorCode.NO_TOPICS_CHOSEN),
         ({"topics": "nothing"}, "topics", PlanErrorCode.TOPICS_UNKNOWN),
         ({"pattern": "nothing"}, "pattern", PlanErrorCode.NO_TOPIC_CHOSEN),
         ({"pattern": "("}, "pattern", PlanErrorCode.PATTERN_WRONG),
@@ -85,14 +86,14 @@ def test_form__what_cannot_be__is_refused_and_kept(
 def test_preview__tells_number_and_first_names(client: Client, world: ConfigWorld) -> None:
     for number in range(NAMES_SHOWN):
         TopicFactory.create(cluster=world.cluster, name=f"t{number:02}", topic_id=f"id-of-t{number}")
-    text = client.post(f"{NEW}chosen/", {"pattern": ".*"}).text
+    text = client.post(CHOSEN, {"pattern": ".*"}).text
     assert f"{NAMES_SHOWN + 2} topics" in text
     assert "clicks, orders, t00" in text
     assert "and 2 more" in text
     assert "t19" not in text
-    assert ConfigErrorCode.TOPICS_MISSING in client.post(f"{NEW}chosen/", {}).text
+    assert ReassignmentErrorCode.NO_TOPICS_CHOSEN in client.post(CHOSEN, {}).text
 
 
 def test_preview__of_a_pattern_that_never_ends__is_given_up(client: Client, world: ConfigWorld) -> None:
     TopicState.objects.filter(name="orders").update(name="a" * 60)
-    assert ReassignmentErrorCode.PATTERN_TOO_SLOW in client.post(f"{NEW}chosen/", {"pattern": NESTED}).text
+    assert ReassignmentErrorCode.PATTERN_TOO_SLOW in client.post(CHOSEN, {"pattern": NESTED}).text

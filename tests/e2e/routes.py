@@ -86,6 +86,7 @@ OF_A_CLUSTER: Mapping[str, Visited] = {
     f"{CLUSTER}cancels/new/": Visited((f"{C}cancels/new/", f"{C}cancels/new/?stuck=1")),
     f"{CLUSTER}throttles/remove/": Visited((f"{C}throttles/remove/",)),
     f"{CLUSTER}create-topics/": Visited((f"{C}create-topics/",), of_seen=True),
+    f"{CLUSTER}delete-topics/": Visited((f"{C}delete-topics/", f"{C}delete-topics/?pattern=a.*"), of_seen=True),
     f"{CLUSTER}topics/<str:topic>/delete/": Visited((f"{C}topics/{{topic}}/delete/",), of_seen=True),
     f"{CLUSTER}topics/<str:topic>/add-partitions/": Visited(
         (f"{C}topics/{{topic}}/add-partitions/", f"{C}topics/{{topic}}/add-partitions/?count=99"), of_seen=True
@@ -134,7 +135,7 @@ NO_PAGES = {
     "livez",
     "readyz",
     f"{CLUSTER}quorum/lag/",
-    f"{CLUSTER}topic-configs/chosen/",
+    f"{CLUSTER}topics-chosen/",
     f"{CLUSTER}trends/",
     "changes/<int:number>/run/moves/",
     "changes/<int:number>/run/chart/",

@@ -13,16 +13,18 @@ from kafkadash.accounts.models import User
 from kafkadash.changes import services
 from kafkadash.changes.errors import ChangeErrorCode, ChangeRefused
 from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.plan import PlanErrorCode
 from kafkadash.changes.risk import RiskLevel, level_of
 from kafkadash.clusters.models import Cluster
 from kafkadash.monitoring.models import CollectorKind, TopicState, TopicTraffic
 from kafkadash.monitoring.traffic.rules import shard_of
+from kafkadash.planning.errors import ReassignmentErrorCode
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.plans import check_items
 from kafkadash.topics.deletion import KIND, plan_deletion
 from kafkadash.topics.errors import TopicErrorCode
 from kafkadash.topics.reasons import TopicReasonCode
-from tests.factories import ReassignmentFactory
+from tests.factories import ReassignmentFactory, TopicFactory
 from tests.groups import WELL, group_seen
 from tests.pages.conftest import Page
 from tests.topics.conftest import TopicWorld
@@ -195,3 +197,38 @@ def test_page__of_a_topic_that_cannot_be_deleted__is_not_found(client: Client, t
     response = client.get(f"/clusters/demo/topics/{topic}/delete/")
     assert response.status_code == 404
     assert TopicErrorCode.NOT_DELETABLE in response.text
+
+
+SEVERAL = "/clusters/demo/delete-topics/"
+CHOICE = {"topics": "", "pattern": ".*", "excluded": ""}
+
+
+def test_several__matched_by_a_pattern__lead_to_a_draft_without_internal_topics(
+    client: Client, world: TopicWorld
+) -> None:
+    TopicFactory.create(cluster=world.cluster, name="__offsets", topic_id="id-of-offsets", internal=True)
+    response = client.post(SEVERAL, CHOICE | {"topics": "__offsets"})
+    change = ChangeRequest.objects.get()
+    assert response["Location"] == f"/changes/{change.pk}/items/"
+    assert change.input == {"topic_ids": ["id-of-clicks", "id-of-orders"]}
+    assert "(type 2)" in client.get(response["Location"]).text
+
+
+@pytest.mark.parametrize(
+    ("choice", "field", "code"),
+    [
+        ({"pattern": ""}, "topics", ReassignmentErrorCode.NO_TOPICS_CHOSEN),
+        ({"pattern": "", "topics": "__offsets"}, "topics", ReassignmentErrorCode.ONLY_INTERNAL_CHOSEN),
+        ({"pattern": "("}, "pattern", PlanErrorCode.PATTERN_WRONG),
+        ({"pattern": "or"}, "pattern", PlanErrorCode.NO_TOPIC_CHOSEN),
+    ],
+)
+def test_several__choice_that_cannot_be__is_refused_and_kept(
+    client: Client, world: TopicWorld, choice: dict[str, str], field: str, code: str
+) -> None:
+    TopicFactory.create(cluster=world.cluster, name="__offsets", topic_id="id-of-offsets", internal=True)
+    response = client.post(SEVERAL, CHOICE | choice)
+    page = Page.read(response)
+    assert response.status_code == 400
+    assert page.first(f"#id_{field}-error .error-code").text == code
+    assert not ChangeRequest.objects.exists()
