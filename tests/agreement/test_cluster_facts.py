@@ -69,6 +69,16 @@ def run_command(*words: str, cluster: Cluster) -> list[str]:
     return out.getvalue().splitlines()[1:]
 
 
+def is_described_alike(cluster: Cluster, refresh: Refresher, tools: Tools, topic: str) -> bool:
+    """Compare our command with Kafka's tool, of which 4.0 and newer end rows with eligible replicas (KIP-966)."""
+    refresh(CollectorKind.METADATA)
+    refresh(CollectorKind.CONFIGS)
+    own = run_command("topics", "describe", topic, cluster=cluster)
+    told = [line for line in tools.run("topics", "--describe", "--topic", topic).splitlines() if line.strip()]
+    rows = [line.split("\tElr:")[0] for line in told[1:]]
+    return own[1:] == rows and sort_configs(own[0]) == sort_configs(told[0])
+
+
 def sort_configs(line: str) -> tuple[str, list[str]]:
     """Return the line before its configs, and these in order: Kafka's tool prints them in the broker's."""
     topic, _, configs = line.partition("Configs: ")
@@ -89,13 +99,7 @@ def test_topics__leaders_replicas_and_isr__equal_describe(
     # Any broker may answer, and one that is late does not know a new topic yet.
     wait_until(lambda: seen() == printed, "the stored topics to be those that the tool describes")
 
-    refresh(CollectorKind.CONFIGS)
-    name = min(own)
-    told = [line for line in tools.run("topics", "--describe", "--topic", name).splitlines() if line.strip()]
-    # 4.0 and newer end rows of partitions with the eligible leader replicas (KIP-966).
-    own_lines = run_command("topics", "describe", name, cluster=cluster)
-    assert own_lines[1:] == [line.split("\tElr:")[0] for line in told[1:]]
-    assert sort_configs(own_lines[0]) == sort_configs(told[0])
+    wait_until(lambda: is_described_alike(cluster, refresh, tools, min(own)), "the command to print the tool's lines")
 
     figures = ClusterState.objects.get(cluster=cluster)
     rows = [partition for topic in printed.values() for partition in topic.partitions.values()]
