@@ -743,6 +743,13 @@ class KafkaChanges(Protocol):
         """
         ...
 
+    def unregister_broker(self, broker: int, *, deadline: float) -> ItemChanged[int]:
+        """UnregisterBroker (64). Kafka does so too where the broker is alive or hosts replicas: the caller looks.
+
+        BROKER_ID_NOT_REGISTERED (102) is refused, also where an earlier request whose answer was lost did it.
+        """
+        ...
+
 
 class KafkaClient(KafkaAdmin, KafkaChanges, Protocol):
     """A client that reads and changes."""

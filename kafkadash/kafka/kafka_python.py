@@ -77,3 +77,9 @@ with warnings.catch_warnings():
 
     class ConsumerGroupDescribeResponse(ApiMessage, load_json="kafkadash.kafka.schemas"):
         """Found by its request through the library's registry."""
+
+    class UnregisterBrokerRequest(ApiMessage, load_json="kafkadash.kafka.schemas"):
+        """KIP-631 (Kafka 2.8)."""
+
+    class UnregisterBrokerResponse(ApiMessage, load_json="kafkadash.kafka.schemas"):
+        """Found by its request through the library's registry."""

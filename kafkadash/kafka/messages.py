@@ -69,6 +69,7 @@ from kafkadash.kafka.kafka_python import (
     OffsetDeleteResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
+    UnregisterBrokerRequest,
 )
 
 LIST_OFFSETS, METADATA, API_VERSIONS, DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS = 2, 3, 18, 32, 35
@@ -87,6 +88,13 @@ class KafkaResponse(Protocol):
 
     API_KEY: int
     API_VERSION: int
+
+
+class UnregisterBrokerAnswer(KafkaResponse, Protocol):
+    """Fields of the answer, whose class has no types."""
+
+    error_code: int
+    error_message: str | None
 
 
 ApiVersionsAnswer = ApiVersionsResponse
@@ -375,7 +383,7 @@ def span_request(
 
 
 CREATE_TOPICS, DELETE_TOPICS, ALTER_LOG_DIRS, CREATE_PARTITIONS = 19, 20, 34, 37
-ELECT_LEADERS, ALTER_CONFIGS, ALTER_REASSIGNMENTS = 43, 44, 45
+ELECT_LEADERS, ALTER_CONFIGS, ALTER_REASSIGNMENTS, UNREGISTER_BROKER = 43, 44, 45, 64
 T = TypeVar("T")
 _PREFERRED, _UNCLEAN = 0, 1  # org.apache.kafka.common.ElectionType
 
@@ -517,6 +525,12 @@ def alter_log_dirs_request(offered: ApiRanges, places: Mapping[ReplicaPlace, str
             for path, topics in directories.items()
         ]
     )
+
+
+def unregister_broker_request(offered: ApiRanges, broker: int) -> Request:
+    require_api(offered, UNREGISTER_BROKER, "UnregisterBroker (Kafka 2.8 with KRaft)")
+    make: Any = UnregisterBrokerRequest  # its base class has no types
+    return make(broker_id=broker)
 
 
 OFFSET_COMMIT, DELETE_GROUPS, OFFSET_DELETE = 8, 42, 47

@@ -76,6 +76,7 @@ from kafkadash.kafka.messages import (
     OffsetDeleteAnswer,
     QuorumAnswer,
     Request,
+    UnregisterBrokerAnswer,
     alter_configs_request,
     alter_log_dirs_request,
     alter_reassignments_request,
@@ -88,6 +89,7 @@ from kafkadash.kafka.messages import (
     delete_topics_request,
     elect_leaders_request,
     quorum_request,
+    unregister_broker_request,
 )
 from kafkadash.kafka.reads import WireAdmin, start_countdown
 
@@ -367,6 +369,17 @@ class WireClient(WireAdmin):
             _place_codes,
             fine=REPLICA_NOT_AVAILABLE,
         )
+
+    def unregister_broker(self, broker: int, *, deadline: float) -> ItemChanged[int]:
+        result: BrokerAnswer[UnregisterBrokerAnswer] | UnknownOutcome = self._to_controller(
+            lambda offered: unregister_broker_request(offered, broker),
+            start_countdown(deadline),
+            lambda response: response.error_code == NOT_CONTROLLER,
+        )
+        sorting = _AnswerSorting([broker], "Broker {} was not unregistered", _ALTER_CLUSTER)
+        if isinstance(result, UnknownOutcome):
+            return sorting.lost(result)
+        return sorting.all(result.response.error_code, result.response.error_message)
 
     def commit_offsets(
         self, group: str, offsets: Mapping[TopicPartition, int], *, deadline: float

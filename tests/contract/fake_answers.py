@@ -21,6 +21,7 @@ from tests.contract.fake_changes import (
     CREATE_TOPICS,
     DELETE_TOPICS,
     ELECT_LEADERS,
+    UNREGISTER_BROKER,
 )
 from tests.contract.fake_configs import DEFAULT_SOURCE, LEGAL_NAME, SENSITIVE, STATIC_SOURCE, TOPIC_TYPE, picked
 from tests.contract.fake_entities import Entities
@@ -41,6 +42,7 @@ FORWARDED = (
     ALTER_REASSIGNMENTS,
     ALTER_CONFIGS,
     ELECT_LEADERS,
+    UNREGISTER_BROKER,
 )
 ASKED_OF_CONTROLLERS = (
     API_VERSIONS,

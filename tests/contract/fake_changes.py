@@ -19,7 +19,7 @@ from tests.contract.fake_entities import Entities
 from tests.contract.fake_model import ClusterModel, FakeBroker, FakePartition, Mode, QuorumState
 
 CREATE_TOPICS, DELETE_TOPICS, ALTER_LOG_DIRS, CREATE_PARTITIONS = 19, 20, 34, 37
-ELECT_LEADERS, ALTER_CONFIGS, ALTER_REASSIGNMENTS = 43, 44, 45
+ELECT_LEADERS, ALTER_CONFIGS, ALTER_REASSIGNMENTS, UNREGISTER_BROKER = 43, 44, 45, 64
 
 
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
@@ -374,6 +374,18 @@ def _place(model: ClusterModel, broker: FakeBroker, name: str, index: int, path:
     return ErrorCode.none if broker.id in partition.replicas else ErrorCode.replica_not_available
 
 
+def unregister_broker(model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool) -> Any:
+    """Whatever the state of the broker (org.apache.kafka.controller.ClusterControlManager)."""
+    code, message = _unavailable(model, broker, denied) or _unregister(model, int(request.broker_id))
+    return entities.new("UnregisterBrokerResponse", throttle_time=timedelta(0), error_code=code, error_message=message)
+
+
+def _unregister(model: ClusterModel, broker: int) -> Refused:
+    if model.brokers.pop(broker, None) is None:
+        return ErrorCode.broker_id_not_registered, f"Broker ID {broker} is not currently registered"
+    return _FINE
+
+
 CHANGES: Mapping[int, Callable[[ClusterModel, FakeBroker, Entities, Any, bool], Any]] = {
     CREATE_TOPICS: create_topics,
     DELETE_TOPICS: delete_topics,
@@ -382,4 +394,5 @@ CHANGES: Mapping[int, Callable[[ClusterModel, FakeBroker, Entities, Any, bool], 
     ELECT_LEADERS: elect_leaders,
     ALTER_CONFIGS: alter_configs,
     ALTER_REASSIGNMENTS: alter_reassignments,
+    UNREGISTER_BROKER: unregister_broker,
 }

@@ -52,6 +52,7 @@ from tests.contract.fake_changes import (
     CREATE_TOPICS,
     DELETE_TOPICS,
     ELECT_LEADERS,
+    UNREGISTER_BROKER,
 )
 from tests.contract.fake_groups import DELETE_GROUPS, OFFSET_COMMIT, OFFSET_DELETE, FakeMember
 from tests.contract.fake_model import ClusterModel, Mode, QuorumState
@@ -280,6 +281,20 @@ def test_a_topic_is_deleted_by_its_id_only(admin: WireClient, backend: Backend, 
         return told.error is not None and told.error.code == 3
 
     wait_until(is_gone, "the brokers have heard of it")
+
+
+def test_a_broker_that_is_not_registered_cannot_be_unregistered(admin: WireClient) -> None:
+    error = admin.unregister_broker(77, deadline=DEADLINE).refused[77]
+    assert (error.code, error.name) == (102, "BROKER_ID_NOT_REGISTERED")
+    assert "77" in error.text
+
+
+def test_a_stopped_broker_is_unregistered(fake: FakeKafka, fake_admin: WireClient) -> None:
+    fake.model.fence(3)
+
+    assert fake_admin.unregister_broker(3, deadline=DEADLINE).done == {3}
+    assert [broker.id for broker in fake_admin.describe_cluster(deadline=DEADLINE).brokers] == [1, 2]
+    assert fake_admin.unregister_broker(3, deadline=DEADLINE).refused[3].code == 102
 
 
 def test_offsets_are_committed_by_nobody_and_deleted(admin: WireClient, backend: Backend, topic_name: str) -> None:
@@ -692,6 +707,7 @@ CALLS: dict[int, Callable[[WireClient, float], ItemChanged[object]]] = {
     OFFSET_COMMIT: lambda admin, deadline: admin.commit_offsets("g", {PARTITION: 1}, deadline=deadline),  # type: ignore[dict-item,return-value]
     OFFSET_DELETE: lambda admin, deadline: admin.delete_offsets("g", [PARTITION], deadline=deadline),  # type: ignore[dict-item,return-value]
     DELETE_GROUPS: lambda admin, deadline: admin.delete_groups(["g"], deadline=deadline),  # type: ignore[dict-item,return-value]
+    UNREGISTER_BROKER: lambda admin, deadline: admin.unregister_broker(3, deadline=deadline),  # type: ignore[dict-item,return-value]
     ALTER_LOG_DIRS: lambda admin, deadline: admin.place_replicas({PLACE: "/fake/1/d1"}, deadline=deadline),  # type: ignore[dict-item,return-value]
 }
 
@@ -737,7 +753,9 @@ def test_silent_controllers_lose_what_was_sent_to_them(api_key: int, fake: FakeK
     fake.set_quorum(QuorumState.LED)
 
 
-@pytest.mark.parametrize("api_key", [ALTER_REASSIGNMENTS, CREATE_TOPICS, ALTER_CONFIGS, ELECT_LEADERS])
+@pytest.mark.parametrize(
+    "api_key", [ALTER_REASSIGNMENTS, CREATE_TOPICS, ALTER_CONFIGS, ELECT_LEADERS, UNREGISTER_BROKER]
+)
 def test_a_time_out_told_by_kafka_is_lost(api_key: int, fake: FakeKafka, fake_admin: WireClient) -> None:
     """REQUEST_TIMED_OUT: the broker does not know either."""
     fake.model.set_quorum(QuorumState.LEADERLESS)
