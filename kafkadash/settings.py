@@ -104,6 +104,7 @@ INSTALLED_APPS = [
     "kafkadash.elections",
     "kafkadash.topics",
     "kafkadash.group_changes",
+    "kafkadash.broker_life",
     "kafkadash.throttle_removal",
     "kafkadash.move_cancels",
     "kafkadash.findings",

@@ -238,6 +238,7 @@ RISK_MESSAGES: Mapping[RiskCode, MessageTemplate] = {
         "deletes the committed offsets of {partitions:# partition|# partitions} for good"
     ),
     RiskCode.RECORDS_AT_RISK: MessageTemplate("lets Kafka delete or lose records by {configs:# config|# configs}"),
+    RiskCode.BROKERS_UNREGISTERED: MessageTemplate("unregisters {brokers:# stopped broker|# stopped brokers}"),
     RiskCode.RACKS_ON_ONE_BROKER: MessageTemplate(
         "{racks:rack|racks} {racks:names} {racks:has|have} a single broker left"
     ),

@@ -21,6 +21,7 @@ RECORDS_LOST = 60
 OFFSETS_RESET = 25
 OFFSETS_DELETED = 60
 RECORDS_AT_RISK = 30
+BROKERS_UNREGISTERED = 25
 HIGHEST = 100
 
 MEDIUM_FROM = 25
@@ -36,7 +37,8 @@ class RiskFacts:
     holds replicas. ``deleted_topics``: those whose records are gone afterwards. ``unclean_elections``: partitions that
     get a leader which lacks records. ``reset_offsets``: partitions in which a group goes on elsewhere;
     ``deleted_offsets``: those whose committed offset is gone afterwards. ``records_at_risk``: configs by which Kafka
-    keeps records for a shorter time, or may lose them.
+    keeps records for a shorter time, or may lose them. ``unregistered_brokers``: stopped ones that leave the
+    cluster.
     """
 
     bytes_share: float | None
@@ -50,6 +52,7 @@ class RiskFacts:
     reset_offsets: int = 0
     deleted_offsets: int = 0
     records_at_risk: int = 0
+    unregistered_brokers: int = 0
 
 
 class RiskLevel(StrEnum):
@@ -75,6 +78,7 @@ class RiskCode(StrEnum):
     OFFSETS_RESET = "risk-offsets-reset"
     OFFSETS_DELETED = "risk-offsets-deleted"
     RECORDS_AT_RISK = "risk-records-at-risk"
+    BROKERS_UNREGISTERED = "risk-brokers-unregistered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +137,9 @@ def _collect_reasons(facts: RiskFacts) -> Iterator[RiskReason]:
         yield RiskReason(OFFSETS_DELETED, coded(RiskCode.OFFSETS_DELETED, partitions=facts.deleted_offsets))
     if facts.records_at_risk:
         yield RiskReason(RECORDS_AT_RISK, coded(RiskCode.RECORDS_AT_RISK, configs=facts.records_at_risk))
+    if facts.unregistered_brokers:
+        brokers = facts.unregistered_brokers
+        yield RiskReason(BROKERS_UNREGISTERED, coded(RiskCode.BROKERS_UNREGISTERED, brokers=brokers))
 
 
 def _weigh_bytes(share: float | None) -> RiskReason:

@@ -146,6 +146,10 @@ TABLE: Mapping[str, Row] = {
     "group_changes:delete": page("o", post=400, changes=True),  # what is sent has no reason
     "group_changes:delete_several": page("o", post=400, changes=True),  # what is sent has no name
     "group_changes:delete_offsets": page("o", post=400, changes=True),  # what is sent has no topic
+    "broker_life:decommission": page(),
+    "broker_life:cordon": page("o", post=400, changes=True),  # what is sent has no reason
+    "broker_life:uncordon": page("o", post=400, changes=True),  # what is sent has no reason
+    "broker_life:unregister": page("o", post=400, changes=True),  # what is sent has no reason
     "move_cancels:propose": page("o", post=400, changes=True),
     "throttle_removal:propose": page("o", post=400, changes=True),
     # A draft with one item: it is not run, and what is sent has no reason.

@@ -101,6 +101,10 @@ OF_A_CLUSTER: Mapping[str, Visited] = {
     f"{CLUSTER}groups/<str:group>/delete/": Visited((f"{C}groups/{{group}}/delete/",), of_seen=True),
     f"{CLUSTER}groups/<str:group>/delete-offsets/": Visited((f"{C}groups/{{group}}/delete-offsets/",), of_seen=True),
     f"{CLUSTER}groups/<str:group>/reset-offsets/": Visited((f"{C}groups/{{group}}/reset-offsets/",), of_seen=True),
+    f"{CLUSTER}brokers/<int:broker_id>/decommission/": Visited((f"{C}brokers/{{broker}}/decommission/",), of_seen=True),
+    f"{CLUSTER}brokers/<int:broker_id>/cordon/": Visited((f"{C}brokers/{{broker}}/cordon/",), of_seen=True),
+    f"{CLUSTER}brokers/<int:broker_id>/uncordon/": Visited((f"{C}brokers/{{broker}}/uncordon/",), of_seen=True),
+    f"{CLUSTER}brokers/<int:broker_id>/unregister/": Visited((f"{C}brokers/{{broker}}/unregister/",), of_seen=True),
     f"{CLUSTER}elections/new/": Visited((f"{C}elections/new/", f"{C}elections/new/?broker=1"), of_seen=True),
 }
 SIGNED_IN: Mapping[str, Sequence[str]] = {

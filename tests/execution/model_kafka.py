@@ -47,6 +47,7 @@ from kafkadash.kafka.api import (
 from tests.execution.executor_cluster import Cluster
 
 Targets = Mapping[TopicPartition, tuple[int, ...] | None]
+CORDONED = "cordoned.log.dirs"
 LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 
 
@@ -58,7 +59,7 @@ class ModelKafka:
     partition → Kafka's words, ``refuse_topics``: those about new topics, ``refuse_configs``: those about config keys,
     ``refuse_places``: broker → those about its directories, whose answers ``lose_places`` loses; a ``forgetful`` one
     restarts before the replica comes. ``sent`` are all calls that changed something, in order. ``eligible``: ELR of
-    partitions; None where no broker offers it.
+    partitions; None where no broker offers it. ``cordons``: whether brokers know ``cordoned.log.dirs``.
     """
 
     model: Cluster
@@ -78,6 +79,7 @@ class ModelKafka:
     forgetful: bool = False
     placed: dict[ReplicaPlace, str] = field(default_factory=dict)
     eligible: dict[TopicPartition, EligibleReplicas] | None = None
+    cordons: bool = False
     before: Callable[[str], None] = lambda _: None
     after: Callable[[str], None] = lambda _: None
 
@@ -144,7 +146,7 @@ class ModelKafka:
                 if not resource.name:
                     source = ConfigOrigin.DYNAMIC_DEFAULT_BROKER_CONFIG
                 entries = {key: ConfigEntry(key, value, source, False, False) for key, value in own.items()}
-                for key in LISTS if topic else ():
+                for key in LISTS if topic else (CORDONED,) if self.cordons else ():
                     entries.setdefault(key, ConfigEntry(key, "", ConfigOrigin.DEFAULT_CONFIG, False, False))
                 found[resource] = {key: entry for key, entry in entries.items() if keys is None or key in keys}
         self.after("describe_configs")
@@ -160,8 +162,15 @@ class ModelKafka:
         for broker in brokers:
             held = [key for key, partition in self.model.partitions.items() if broker in partition.replicas]
             lies = {key: self.placed.get(ReplicaPlace(broker, *key), "/data-1") for key in held}
+            cordoned = self.configs.get(ConfigResource.broker(broker), {}).get(CORDONED, "").split(",")
             found[broker] = [
-                LogDir(path, [ReplicaSize(*key, 1, False) for key in held if lies[key] == path], None, None)
+                LogDir(
+                    path,
+                    [ReplicaSize(*key, 1, False) for key in held if lies[key] == path],
+                    None,
+                    None,
+                    bool({"*", path} & set(cordoned)) if self.cordons else None,
+                )
                 for path in sorted({"/data-1", *lies.values()})
             ]
         return LogDirs(found, {}, time.time())
@@ -280,6 +289,20 @@ class ModelKafka:
                 lost[topic_id] = ItemError(as_message("did not answer in time"))
         self.after("delete_topics")
         return ItemChanged(frozenset(done), refused, lost)
+
+    def unregister_broker(self, broker: int, *, deadline: float) -> ItemChanged[int]:
+        self._called("unregister_broker")
+        self.sent.append(("unregister_broker", broker))
+        if broker not in self.model.brokers:
+            return ItemChanged(
+                refused={broker: ItemError(as_message("not registered"), 102, "BROKER_ID_NOT_REGISTERED")}
+            )
+        if self.lose is not False:
+            del self.model.brokers[broker]
+        self.after("unregister_broker")
+        if self.lose is not None:
+            return ItemChanged(lost={broker: ItemError(as_message("timed out"), 7, "REQUEST_TIMED_OUT")})
+        return ItemChanged(frozenset({broker}))
 
     def place_replicas(self, places: Mapping[ReplicaPlace, str], *, deadline: float) -> ItemChanged[ReplicaPlace]:
         self._called("place_replicas")

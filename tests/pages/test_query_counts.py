@@ -67,6 +67,7 @@ PAGES = {
     "groups_filtered": "/clusters/demo/groups/?q=reader&verdict=stop&topic=payments.ledger&sort=-lag",
     "group": "/clusters/demo/groups/reader/",
     "group_day": "/clusters/demo/groups/reader/?range=day&show=all&verdict=stop&sort=-time",
+    "decommission": "/clusters/demo/brokers/1/decommission/",
     "racks": "/clusters/demo/racks/",
     "throttles": "/clusters/demo/throttles/",
     "reassignments_filtered": "/clusters/demo/reassignments/?running=all&q=cart&broker=6",

@@ -70,6 +70,10 @@ CATALOGUES = {
         "group_changes.errors:GroupErrorCode",
         "group_changes.messages:GROUP_CHANGE_ERROR_MESSAGES",
     ),
+    "Changes of brokers": (
+        "broker_life.errors:BrokerLifeErrorCode",
+        "broker_life.messages:BROKER_LIFE_ERROR_MESSAGES",
+    ),
     "Cancels of reassignments": (
         "move_cancels.errors:CancelNoteCode",
         "move_cancels.messages:CANCEL_NOTE_MESSAGES",
@@ -93,6 +97,7 @@ CATALOGUES = {
 
 def whole_page() -> str:
     """Return the page: codes by app, then reasons of runs and of rows, and answers to orders."""
+    from kafkadash.broker_life.messages import BROKER_LIFE_MESSAGES
     from kafkadash.changes.messages import RISK_MESSAGES
     from kafkadash.configs.messages import CONFIG_MESSAGES
     from kafkadash.elections.messages import ELECTION_MESSAGES
@@ -127,6 +132,7 @@ def whole_page() -> str:
         message_section("Elections: why an item does not fit", ELECTION_MESSAGES),
         message_section("Topics: why an item does not fit", TOPIC_MESSAGES),
         message_section("Consumer groups: why an item does not fit", GROUP_CHANGE_MESSAGES),
+        message_section("Brokers: why an item does not fit", BROKER_LIFE_MESSAGES),
         message_section("Cancels: why an item does not fit, or needs nothing", CANCEL_MESSAGES),
         message_section("Throttle removals: why an item does not fit", REMOVAL_MESSAGES),
         message_section("Throttle ledger: results of entries", LEDGER_MESSAGES),

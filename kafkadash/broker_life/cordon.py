@@ -1,0 +1,216 @@
+"""The kind of change "broker-cordon": log directories that take no new replicas, from now on or no more (KIP-1066).
+
+An item is one broker with the value of its own ``cordoned.log.dirs`` (IncrementalAlterConfigs 44): ``*`` for all
+directories, some of them, or None where it is not set. It is reached when the broker has the value and its directories
+say so, ready when it has the value of the plan, and it does not fit where somebody has set another one since.
+A rollback restores the values from before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kafkadash.broker_life.errors import BrokerLifeCheckTitle, BrokerLifeErrorCode
+from kafkadash.broker_life.reasons import BrokerReasonCode, CordonChanged, CordonInherited
+from kafkadash.changes.rights import NeededRight
+from kafkadash.changes.risk import RiskFacts
+from kafkadash.clusters.models import Cluster
+from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded, reason_message
+from kafkadash.kafka.api import (
+    ConfigChange,
+    ConfigEntry,
+    ConfigOperation,
+    ConfigOrigin,
+    ConfigResource,
+    ItemChanged,
+    LogDir,
+    WholeClient,
+)
+from kafkadash.monitoring.brokers import broker_word
+from kafkadash.monitoring.models import BrokerState, BrokerWeights, CollectorKind, ConfigSource
+from kafkadash.short_runs.change_kind import make_short_kind_known
+from kafkadash.short_runs.kinds import DoneItem, Items, ItemWords, PlannedItems, ShortKind, name_answers
+from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
+
+KIND = "broker-cordon"
+KEY = "cordoned.log.dirs"
+ALL = "*"
+BATCH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCordon:
+    """Cordon of a broker as stored. ``value``: of the broker's own config, None where it is not set there.
+
+    ``inherited``: the value that it has from elsewhere, '' for none. ``fault``: why it cannot be changed.
+    """
+
+    value: str | None
+    inherited: str
+    fault: CodedReason | None
+
+
+def load_cordons(cluster: Cluster, brokers: Collection[int]) -> dict[int, StoredCordon]:
+    """Load the cordons of brokers that were ever seen. Two queries."""
+    weights = BrokerWeights.objects.filter(cluster=cluster, broker_id__in=brokers)
+    directories = dict(weights.values_list("broker_id", "dirs"))
+    rows = BrokerState.objects.filter(cluster=cluster, broker_id__in=brokers)
+    return {row.broker_id: _read_stored(row, directories.get(row.broker_id, [])) for row in rows}
+
+
+def _read_stored(row: BrokerState, directories: Sequence[Mapping[str, Any]]) -> StoredCordon:
+    value, source = (row.config or {}).get(KEY, (None, ConfigSource.DEFAULT))
+    own = source == ConfigSource.BROKER
+    code = None
+    if broker_word(row) != "up":
+        code = BrokerReasonCode.NOT_RUNNING
+    elif row.config is None or not directories:
+        code = BrokerReasonCode.UNREAD
+    elif any(directory["cordoned"] is None for directory in directories):
+        code = BrokerReasonCode.NO_CORDONS
+    fault = PlainReason(code) if code else None
+    return StoredCordon(value if own else None, "" if own else value or "", fault)
+
+
+def plan_cordon(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
+    """Plan the ``values`` of brokers: id to value, None to unset it. Those that have it need nothing. Two queries."""
+    values = {int(broker): value for broker, value in wanted["values"].items()}
+    stored = load_cordons(cluster, values.keys())
+    items, left_out = [], []
+    for broker, value in sorted(values.items()):
+        own = stored.get(broker)
+        fault = own.fault if own else PlainReason(BrokerReasonCode.NOT_REGISTERED)
+        if own and not fault and value is None and own.inherited:
+            fault = CordonInherited(own.inherited)
+        if own is None or fault is not None:
+            left_out.append(coded(BrokerLifeErrorCode.DOES_NOT_FIT, item=f"broker {broker}", why=reason_message(fault)))
+        elif own.value != value:
+            content = {"broker": broker, "from": own.value, "to": value}
+            items.append(PlannedItem(f"broker {broker}", content))
+    return PlannedItems(items, left_out)
+
+
+def judge_cordon(item: PlannedItem, entry: ConfigEntry | None, directories: Sequence[LogDir]) -> ItemReading:
+    """Compare an item with config and directories of its broker. ``entry`` is None where it has no such config."""
+    if entry is None or any(directory.cordoned is None for directory in directories):
+        return ItemReading(ReadingState.UNFIT, PlainReason(BrokerReasonCode.NO_CORDONS))
+    own = entry.value if entry.source is ConfigOrigin.DYNAMIC_BROKER_CONFIG else None
+    found = {"value": own}
+    if own != item.content["to"]:
+        if own != item.content["from"]:
+            return ItemReading(ReadingState.UNFIT, CordonChanged(own, item.content["from"]), found)
+        return ItemReading(ReadingState.READY, found=found)
+    if own is None and entry.value:
+        return ItemReading(ReadingState.UNFIT, CordonInherited(entry.value), found)
+    cordoned = {directory.path for directory in directories if directory.cordoned}
+    expected = {directory.path for directory in directories} if own == ALL else split_directories(own)
+    return ItemReading(ReadingState.REACHED if cordoned == expected else ReadingState.READY, found=found)
+
+
+def split_directories(value: str | None) -> set[str]:
+    return {path for path in (each.strip() for each in (value or "").split(",")) if path}
+
+
+def read_cordons(_: Cluster, client: WholeClient, items: Items, deadline: float) -> Mapping[str, ItemReading]:
+    """Read which brokers run, then their configs and log directories. Raises KafkaFailure."""
+    described = client.describe_cluster(deadline=deadline / 3).brokers
+    running = {broker.id for broker in described if not broker.fenced}
+    readings, asked = {}, []
+    for item in items:
+        if item.content["broker"] in running:
+            asked.append(item)
+        else:
+            readings[item.subject] = ItemReading(ReadingState.UNFIT, PlainReason(BrokerReasonCode.NOT_RUNNING))
+    if not asked:
+        return readings
+    resources = [_resource_of(item) for item in asked]
+    configs = client.describe_configs(resources, keys=[KEY], deadline=deadline / 3).resources
+    directories = client.log_dirs([item.content["broker"] for item in asked], deadline=deadline / 3).brokers
+    for item, resource in zip(asked, resources, strict=True):
+        broker = item.content["broker"]
+        if resource in configs and broker in directories:
+            readings[item.subject] = judge_cordon(item, configs[resource].get(KEY), directories[broker])
+    return readings
+
+
+def _resource_of(item: PlannedItem) -> ConfigResource:
+    return ConfigResource.broker(item.content["broker"])
+
+
+def send_cordons(client: WholeClient, items: Items, deadline: float) -> ItemChanged[str]:
+    """Set or delete the config with one request to each broker."""
+    changes = []
+    for item in items:
+        value = item.content["to"]
+        operation = ConfigOperation.DELETE if value is None else ConfigOperation.SET
+        changes.append(ConfigChange(_resource_of(item), KEY, operation, value))
+    subjects = {_resource_of(item): (item.subject,) for item in items}
+    return name_answers(client.alter_configs(changes, deadline=deadline), subjects)
+
+
+def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:
+    """Return why brokers do not fit their items any more, from stored rows. Two queries."""
+    stored = load_cordons(cluster, {item.content["broker"] for item in items})
+    faults: dict[str, CodedReason] = {}
+    for item in items:
+        own = stored.get(item.content["broker"])
+        if own is None:
+            faults[item.subject] = PlainReason(BrokerReasonCode.NOT_REGISTERED)
+        elif own.fault:
+            faults[item.subject] = own.fault
+        elif own.value not in (item.content["from"], item.content["to"]):
+            faults[item.subject] = CordonChanged(own.value, item.content["from"])
+    return faults
+
+
+def describe_cordon(item: PlannedItem, before: Mapping[str, Any] | None) -> ItemWords:
+    now = item.content["from"] if before is None else before["value"]
+    return ItemWords(_name(now), _name(item.content["to"]))
+
+
+def _name(value: str | None) -> str:
+    if value == ALL:
+        return "all directories cordoned"
+    paths = sorted(split_directories(value))
+    return f"{', '.join(paths)} cordoned" if paths else "none cordoned"
+
+
+def describe_start(items: Items) -> list[str]:
+    cordons = [item for item in items if item.content["to"] is not None]
+    sentences = []
+    if cordons:
+        number = choose_plural("# broker|# brokers", len(cordons))
+        sentences.append(f"Directories of {number} take no new replicas. Replicas that are there stay and are served.")
+    if len(cordons) < len(items):
+        number = choose_plural("# broker takes|# brokers take", len(items) - len(cordons))
+        sentences.append(f"{number} new replicas again, on all directories.")
+    return sentences
+
+
+def roll_back(done: Sequence[DoneItem]) -> dict[str, Any]:
+    return {"values": {str(item.content["broker"]): before["value"] for item, before in done}}
+
+
+def make_known() -> None:
+    make_short_kind_known(
+        ShortKind(
+            name=KIND,
+            label="Cordon",
+            noun="# broker|# brokers",
+            batch=BATCH,
+            plan=plan_cordon,
+            read=read_cordons,
+            send=send_cordons,
+            facts=(CollectorKind.METADATA, CollectorKind.CONFIGS, CollectorKind.LOG_DIRS),
+            title=BrokerLifeCheckTitle.CORDON_FITS,
+            find_faults=find_faults,
+            risk=lambda *_: RiskFacts(0.0, 0.0),
+            rights=lambda _: [NeededRight("AlterConfigs")],
+            words=describe_cordon,
+            start_words=describe_start,
+            columns=("Broker", "Now", "Planned"),
+            rollback_input=roll_back,
+        )
+    )

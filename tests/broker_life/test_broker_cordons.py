@@ -1,0 +1,122 @@
+"""Cordons of log directories, from the plan to the rollback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kafkadash.broker_life.cordon import KEY, KIND, plan_cordon
+from kafkadash.broker_life.reasons import BrokerReasonCode
+from kafkadash.kafka.api import ConfigResource
+from kafkadash.monitoring.models import BrokerState, BrokerWeights
+from kafkadash.short_runs.plans import check_items
+from kafkadash.short_runs.rollback import propose_rollback
+from tests.broker_life.conftest import EMPTY, BrokerWorld
+from tests.factories import directory
+
+pytestmark = pytest.mark.django_db
+BROKER = ConfigResource.broker(EMPTY)
+
+
+def left_out(world: BrokerWorld, value: str | None = "*") -> list[str]:
+    planned = plan_cordon(world.cluster, {"values": {str(EMPTY): value}})
+    assert not planned.items
+    return [message.params["why"].code for message in planned.left_out]
+
+
+def store_cordon(value: str, source: str = "broker") -> None:
+    BrokerState.objects.filter(broker_id=EMPTY).update(config={KEY: [value, source]})
+
+
+def test_run__cordons__and_its_rollback_uncordons(world: BrokerWorld) -> None:
+    change = world.until(world.cordon(), "done")
+    assert (world.config(), world.run(change).outcome) == ("*", "clean")
+    store_cordon("*")
+    draft = propose_rollback(change, world.operator)
+    assert draft.input == {"values": {str(EMPTY): None}}
+    change = world.until(world.queue(draft.input), "done")
+    assert (world.config(), world.states(change)) == (None, {f"broker {EMPTY}": "done"})
+
+
+def test_plan__value_is_there_already__has_nothing_to_do(world: BrokerWorld) -> None:
+    store_cordon("*")
+    assert left_out(world) == []
+
+
+@pytest.mark.parametrize(
+    ("spoil", "code"),
+    [
+        ({"fenced": True}, BrokerReasonCode.NOT_RUNNING),
+        ({"config": None}, BrokerReasonCode.UNREAD),
+        ({"broker_id": 77}, BrokerReasonCode.NOT_REGISTERED),
+    ],
+)
+def test_plan__broker_cannot_be_changed__says_why(
+    world: BrokerWorld, spoil: dict[str, object], code: BrokerReasonCode
+) -> None:
+    BrokerState.objects.filter(broker_id=EMPTY).update(**spoil)
+    assert left_out(world) == [code]
+
+
+def test_plan__kafka_is_older_than_cordons__says_so(world: BrokerWorld) -> None:
+    BrokerWeights.objects.filter(broker_id=EMPTY).update(dirs=[directory("/data/a", cordoned=None)])
+    assert left_out(world) == [BrokerReasonCode.NO_CORDONS]
+
+
+def test_plan__cordon_comes_from_elsewhere__cannot_be_taken_away(world: BrokerWorld) -> None:
+    store_cordon("/data/a", "static")
+    assert left_out(world, None) == [BrokerReasonCode.CORDON_INHERITED]
+
+
+def test_queued__somebody_cordoned_a_directory_meanwhile__turns_stale_and_keeps_it(world: BrokerWorld) -> None:
+    change = world.cordon()
+    world.kafka.configs[BROKER] = {KEY: "/data-1"}
+    change = world.until_stale(change)
+    assert change.stale_reasons[0]["params"]["why"]["code"] == BrokerReasonCode.CORDON_CHANGED
+    assert world.config() == "/data-1"
+
+
+def stop_it(world: BrokerWorld) -> None:
+    world.kafka.model.brokers[EMPTY] = False
+
+
+def take_cordons_away(world: BrokerWorld) -> None:
+    world.kafka.cordons = False
+
+
+@pytest.mark.parametrize(
+    ("spoil", "code"),
+    [(stop_it, BrokerReasonCode.NOT_RUNNING), (take_cordons_away, BrokerReasonCode.NO_CORDONS)],
+)
+def test_queued__broker_does_not_fit_any_more__turns_stale(
+    world: BrokerWorld, spoil: Callable[[BrokerWorld], None], code: BrokerReasonCode
+) -> None:
+    change = world.cordon()
+    spoil(world)
+    change = world.until_stale(change)
+    assert change.stale_reasons[0]["params"]["why"]["code"] == code
+    assert not world.calls("alter_configs")
+
+
+def test_draft__stored_value_is_another__does_not_fit(world: BrokerWorld) -> None:
+    world.kind = KIND
+    draft = world.draft({"values": {str(EMPTY): "*"}})
+    store_cordon("/data/a")
+    check = check_items(draft, world.clock).checks[0]
+    assert [problem.params["why"].code for problem in check.problems] == [BrokerReasonCode.CORDON_CHANGED]
+
+
+def test_verifying__somebody_cordoned_again__is_told(world: BrokerWorld) -> None:
+    world.kafka.configs[BROKER] = {KEY: "*"}
+    store_cordon("*")
+    change = world.step(world.cordon(value=None))
+
+    def cordon_again(call: str) -> None:
+        if call == "alter_configs":
+            world.kafka.configs[BROKER] = {KEY: "/data-1"}
+
+    world.kafka.after = cordon_again
+    change = world.until(change, "done", 60)
+    assert world.reasons(change) == {f"broker {EMPTY}": BrokerReasonCode.CORDON_CHANGED}
+    assert world.run(change).outcome == "exceptions"

@@ -1,0 +1,153 @@
+"""The steps to decommission a broker as stored rows have them, and the proposals that they lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.test import Client
+
+from kafkadash.accounts.models import User
+from kafkadash.broker_life import cordon, unregister
+from kafkadash.broker_life.errors import BrokerLifeErrorCode
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.clusters.models import Cluster
+from kafkadash.monitoring.models import BrokerState, BrokerWeights, ClusterState, CollectorRun
+from kafkadash.short_runs.errors import ShortRunErrorCode
+from tests.broker_life.conftest import EMPTY, BrokerWorld
+from tests.factories import ReassignmentFactory, directory
+from tests.pages.conftest import Page
+
+pytestmark = pytest.mark.django_db
+FULL = 3
+WHY = {"title": "", "why": "It is replaced."}
+
+
+@pytest.fixture
+def client(world: BrokerWorld, client_of: Callable[[User], Client]) -> Client:
+    return client_of(world.operator)
+
+
+def address(broker: int, verb: str = "decommission") -> str:
+    return f"/clusters/demo/brokers/{broker}/{verb}/"
+
+
+def read_steps(client: Client, broker: int = EMPTY) -> tuple[str, list[str]]:
+    """Return the title, and the states of the steps in order."""
+    page = Page.read(client.get(address(broker)))
+    return page.first("h1").text, [step.get("data-step-state") for step in page.find("[data-step-state]")]
+
+
+def set_cordon(broker: int, *, cordoned: bool | None) -> None:
+    dirs = [directory("/data/a", cordoned=cordoned)]
+    BrokerWeights.objects.filter(broker_id=broker).update(dirs=dirs, taken_at=datetime.now(UTC))
+
+
+def set_broker(broker: int = EMPTY, **values: object) -> None:
+    BrokerState.objects.filter(broker_id=broker).update(**values)
+
+
+def test_steps__from_the_cordon_to_the_end__are_done_one_after_the_other(client: Client) -> None:
+    waits = ["next", "waits", "waits", "waits", "waits"]
+    assert read_steps(client, FULL) == (f"Decommission broker {FULL}: cordon it", waits)
+    set_cordon(FULL, cordoned=True)
+    assert read_steps(client, FULL) == (f"Decommission broker {FULL}: drain it", ["done", "next", *waits[2:]])
+    set_cordon(EMPTY, cordoned=True)
+    assert read_steps(client) == ("Decommission broker 6: stop it", ["done", "done", "done", "next", "waits"])
+    set_broker(silent_since=datetime.now(UTC))
+    assert read_steps(client)[1] == ["done", "done", "done", "waits", "waits"]
+    set_broker(fenced=True)
+    assert read_steps(client) == ("Decommission broker 6: unregister it", ["done", "done", "done", "done", "next"])
+    set_broker(gone_at=datetime.now(UTC))
+    assert read_steps(client) == ("Broker 6 is decommissioned", ["done"] * 5)
+
+
+def test_steps__kafka_cannot_cordon_or_tell_fenced_brokers__are_not_offered(client: Client) -> None:
+    set_cordon(EMPTY, cordoned=None)
+    set_broker(fenced=None)
+    assert read_steps(client)[1] == ["not offered", "done", "done", "next", "not offered"]
+
+
+def test_steps__a_source_does_not_tell__are_unknown(client: Client, world: BrokerWorld) -> None:
+    set_cordon(EMPTY, cordoned=True)
+    BrokerWeights.objects.filter(broker_id=EMPTY).update(taken_at=datetime.now(UTC) - timedelta(hours=1))
+    title, states = read_steps(client)
+    assert (title, states[2:4]) == ("Decommission broker 6: wait until it is empty", ["unknown", "waits"])
+    set_cordon(EMPTY, cordoned=True)
+    ClusterState.objects.filter(cluster=world.cluster).update(hidden_topics=1)
+    assert read_steps(client)[1][2] == "unknown"
+    CollectorRun.objects.filter(cluster=world.cluster).update(succeeded_at=datetime.now(UTC) - timedelta(hours=1))
+    title, states = read_steps(client)
+    assert title == "Decommission broker 6: metadata last read 1 h ago"
+    assert states[1:] == ["unknown"] * 4
+
+
+def test_steps__a_reassignment_adds_the_broker__it_is_not_empty(client: Client) -> None:
+    set_cordon(EMPTY, cordoned=True)
+    ReassignmentFactory.create(cluster=Cluster.objects.get(), adding=[EMPTY])
+    assert read_steps(client)[1] == ["done", "next", "waits", "waits", "waits"]
+
+
+def test_step__has_an_open_change__is_linked_instead_of_a_new_proposal(client: Client, world: BrokerWorld) -> None:
+    assert address(EMPTY, "cordon") in client.get(address(EMPTY)).text
+    change = world.cordon()
+    page = Page.read(client.get(address(EMPTY)))
+    assert page.first("h1").text == f"Decommission broker 6: #{change.pk} cordons it"
+    assert page.first("#step-cordon a").get("href") == f"/changes/{change.pk}/"
+    world.until(change, "done")
+    assert address(EMPTY, "cordon") in client.get(address(EMPTY)).text
+
+
+def test_cordon_page__submits_one_directory_and_all__and_warns_of_too_few_brokers(client: Client) -> None:
+    two = [directory("/data/a", cordoned=False), directory("/data/b", cordoned=False)]
+    BrokerWeights.objects.filter(broker_id=EMPTY).update(dirs=two)
+    url = f"{address(EMPTY, 'cordon')}?dir=/data/b"
+    sent = client.post(url, WHY)
+    change = ChangeRequest.objects.get()
+    assert (sent["Location"], change.kind) == (f"/changes/{change.pk}/", cordon.KIND)
+    assert change.input == {"values": {"6": "/data/b"}}
+    assert BrokerLifeErrorCode.FEW_LEFT not in client.get(address(EMPTY, "cordon")).text
+    BrokerState.objects.filter(broker_id__in=[1, 2, 3]).update(fenced=True)
+    assert BrokerLifeErrorCode.FEW_LEFT in client.get(address(EMPTY, "cordon")).text
+
+
+def test_uncordon_page__leaves_the_other_directories_cordoned(client: Client) -> None:
+    two = [directory("/data/a", cordoned=True), directory("/data/b", cordoned=True)]
+    BrokerWeights.objects.filter(broker_id=EMPTY).update(dirs=two)
+    set_broker(config={cordon.KEY: ["*", "broker"]})
+    client.post(f"{address(EMPTY, 'uncordon')}?dir=/data/a", WHY)
+    client.post(address(EMPTY, "uncordon"), WHY)
+    inputs = ChangeRequest.objects.order_by("pk").values_list("input", flat=True)
+    assert list(inputs) == [{"values": {"6": "/data/b"}}, {"values": {"6": None}}]
+
+
+@pytest.mark.parametrize(
+    ("broker", "verb", "query"),
+    [
+        (EMPTY, "cordon", "?dir=/data/z"),
+        (EMPTY, "uncordon", "?dir=%00/data/z"),
+        (77, "cordon", ""),
+        (77, "unregister", ""),
+    ],
+)
+def test_page__broker_or_directory_is_unknown__is_not_found(client: Client, broker: int, verb: str, query: str) -> None:
+    assert client.get(address(broker, verb) + query).status_code == 404
+
+
+def test_unregister_page__asks_for_the_id(client: Client, world: BrokerWorld) -> None:
+    assert "broker 6: The broker runs" in client.get(address(EMPTY, "unregister")).text
+    world.stop()
+    assert "(type 6)" in client.get(address(EMPTY, "unregister")).text
+    refused = client.post(address(EMPTY, "unregister"), {**WHY, "confirm": "5"})
+    assert (refused.status_code, ChangeRequest.objects.count()) == (400, 0)
+    assert ShortRunErrorCode.NOT_CONFIRMED in refused.text
+    client.post(address(EMPTY, "unregister"), {**WHY, "confirm": "6"})
+    change = ChangeRequest.objects.get()
+    assert (change.kind, change.state) == (unregister.KIND, "proposed")
+
+
+def test_broker_page__links_the_steps_and_the_directories(client: Client) -> None:
+    html = client.get(f"/clusters/demo/brokers/{EMPTY}/").text
+    assert f'href="{address(EMPTY)}"' in html
+    assert f'href="{address(EMPTY, "cordon")}?dir=%2Fdata%2Fa"' in html
