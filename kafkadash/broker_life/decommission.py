@@ -282,4 +282,4 @@ def _judge_unregister(facts: BrokerFacts) -> Judged:
         return StepState.WAITS, "It has to be stopped first."
     if facts.row.replicas or facts.adding or facts.hidden:
         return StepState.WAITS, "It has to be empty first."
-    return StepState.NEXT, "Kafka goes on listing it as fenced until it is unregistered."
+    return StepState.NEXT, "Kafka lists it as fenced until it is unregistered."

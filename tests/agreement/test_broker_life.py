@@ -14,7 +14,6 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.devtools.playground.cluster import KafkaPlayground, write_cluster
 from kafkadash.kafka.connect import admin_for
 from kafkadash.monitoring.models import BrokerState, CollectorKind
-from kafkadash.short_runs.kinds import items_of
 from kafkadash.short_runs.rollback import propose_rollback
 from tests.agreement.conftest import Refresher
 from tests.agreement.short_runs import DEADLINE_S, queue, step_until
@@ -66,14 +65,6 @@ def test_broker__is_cordoned_and_unregistered_by_changes__as_kafkas_tools_say(
     assert added not in tools.brokers()
     refresh(CollectorKind.METADATA)
     assert BrokerState.objects.get(cluster=cluster, broker_id=added).gone_at is not None
-
-    playground.start_broker(added)
-    wait_until(lambda: tools.brokers().get(added, ("", 0, "", True))[3] is False, "the broker has registered again", 60)
-    client = admin_for(cluster.connection())
-    last.refresh_from_db()
-    [reading] = unregister.read_unregister(cluster, client, items_of(last), DEADLINE_S).values()
-    assert reading.reason is not None
-    assert reading.reason.code == BrokerReasonCode.ALIVE
 
 
 def read_all(refresh: Refresher) -> None:
