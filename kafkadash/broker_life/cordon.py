@@ -141,13 +141,22 @@ def _resource_of(item: PlannedItem) -> ConfigResource:
 
 def send_cordons(client: WholeClient, items: Items, deadline: float) -> ItemChanged[str]:
     """Set or delete the config with one request to each broker."""
+    return _alter(client, items, deadline, validate_only=False)
+
+
+def validate_cordons(client: WholeClient, items: Items, deadline: float) -> ItemChanged[str]:
+    """Have Kafka say what it would do; it refuses cordons below metadata.version 4.3."""
+    return _alter(client, items, deadline, validate_only=True)
+
+
+def _alter(client: WholeClient, items: Items, deadline: float, *, validate_only: bool) -> ItemChanged[str]:
     changes = []
     for item in items:
         value = item.content["to"]
         operation = ConfigOperation.DELETE if value is None else ConfigOperation.SET
         changes.append(ConfigChange(_resource_of(item), KEY, operation, value))
     subjects = {_resource_of(item): (item.subject,) for item in items}
-    return name_answers(client.alter_configs(changes, deadline=deadline), subjects)
+    return name_answers(client.alter_configs(changes, deadline=deadline, validate_only=validate_only), subjects)
 
 
 def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:
@@ -211,6 +220,7 @@ def make_known() -> None:
             words=describe_cordon,
             start_words=describe_start,
             columns=("Broker", "Now", "Planned"),
+            validate=validate_cordons,
             rollback_input=roll_back,
         )
     )

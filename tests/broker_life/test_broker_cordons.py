@@ -8,7 +8,8 @@ import pytest
 
 from kafkadash.broker_life.cordon import KEY, KIND, plan_cordon
 from kafkadash.broker_life.reasons import BrokerReasonCode
-from kafkadash.kafka.api import ConfigResource
+from kafkadash.core.messages import as_message
+from kafkadash.kafka.api import ConfigResource, ItemError
 from kafkadash.monitoring.models import BrokerState, BrokerWeights
 from kafkadash.short_runs.plans import check_items
 from kafkadash.short_runs.rollback import propose_rollback
@@ -75,6 +76,13 @@ def test_queued__somebody_cordoned_a_directory_meanwhile__turns_stale_and_keeps_
     change = world.until_stale(change)
     assert change.stale_reasons[0]["params"]["why"]["code"] == BrokerReasonCode.CORDON_CHANGED
     assert world.config() == "/data-1"
+
+
+def test_queued__kafka_would_refuse_the_value__turns_stale_and_sends_nothing(world: BrokerWorld) -> None:
+    change = world.cordon()
+    world.kafka.refuse_configs = {KEY: ItemError(as_message("metadata.version is too low"), 40, "INVALID_CONFIG")}
+    world.until(change, "stale")
+    assert not world.calls("alter_configs")
 
 
 def stop_it(world: BrokerWorld) -> None:
