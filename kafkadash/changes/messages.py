@@ -196,7 +196,7 @@ CHANGE_MESSAGES: Mapping[ChangeErrorCode, MessageTemplate] = {
 }
 
 
-_GRANT = "Grant it, then collect again: {line}"
+_GRANT = "Grant it, then run manage.py collect with --kind versions: {line}"
 
 RIGHTS_TITLES: Mapping[RightsTitle, MessageTemplate] = {
     RightsTitle.GRANTED: MessageTemplate("Kafka grants what the change needs"),
@@ -208,6 +208,16 @@ RIGHTS_MESSAGES: Mapping[RightsCode, MessageTemplate] = {
         "kafkadash lacks {operation} on {topic}.",
         _GRANT,
         many="kafkadash lacks {operation} on {topics:# topic|# topics}, {topic} among them.",
+        by="topics",
+    ),
+    RightsCode.MAYBE_ON_TOPICS: MessageTemplate(
+        "kafkadash lacks {operation} on the cluster; whether it has it on the new topics is not known.",
+        "The run tells where Kafka refuses it.",
+    ),
+    RightsCode.TOPICS_UNREAD: MessageTemplate(
+        "Rights on {topic} are not known.",
+        "kafkadash reads them every 10 minutes, where it may describe the topic.",
+        many="Rights on {topics:# topic|# topics} are not known, {topic} among them.",
         by="topics",
     ),
     RightsCode.GROUPS_UNREAD: MessageTemplate(

@@ -65,7 +65,7 @@ _CLUSTER_COSTS = {
 _CHANGES_ON_CLUSTER = {
     "Alter": "moves and elections",
     "AlterConfigs": "throttles, and configs of brokers",
-    "Create": "new topics",
+    "Create": "new topics, unless an ACL on topics allows them",
 }
 _CHANGES_ON_TOPICS = {
     "AlterConfigs": "throttled replicas, and configs of topics",

@@ -554,7 +554,8 @@ class PrincipalRights(models.Model):
     """Operations that Kafka grants to kafkadash's principal (KIP-430), by the names of AclOperation.
 
     ``on_cluster``: null where the brokers do not tell, empty for a principal without Describe on the cluster.
-    ``on_topics``: {usual: those on most topics, others: {topic: those on it}}; null where a broker did not tell.
+    ``on_topics``: {usual: those on most topics, others: {topic: those on it}, names: all topics that were told}, where
+    ``names`` is left out if all have the usual ones; null where a broker did not tell.
     """
 
     cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, related_name="rights")

@@ -138,9 +138,12 @@ def _read_rights(asking: CollectContext) -> dict[str, object] | None:
     sets = {topic: None if held is None else sorted(held) for topic, held in granted.topics.items()}
     counted = Counter(tuple(held) for held in sets.values() if held is not None)
     usual = list(counted.most_common(1)[0][0]) if counted else None
+    on_topics = {"usual": usual, "others": {topic: held for topic, held in sets.items() if held != usual}}
+    if on_topics["others"]:  # then a topic that was not told may have either
+        on_topics["names"] = sorted(sets)
     return {
         "on_cluster": None if granted.cluster is None else sorted(granted.cluster),
-        "on_topics": {"usual": usual, "others": {topic: held for topic, held in sets.items() if held != usual}},
+        "on_topics": on_topics,
         "taken_at": to_utc(granted.taken_at),
     }
 

@@ -32,7 +32,7 @@ def run_stored_checks(change: ChangeRequest, now: datetime) -> CheckOutcome:
     checked = check_preconditions(rows, run_options(change), limits_of(change.input), loaded.seen, now)
     throttled = name_topics(row.topic for row in rows)
     needed = [NeededRight("Alter"), NeededRight("AlterConfigs"), NeededRight("AlterConfigs", throttled)]
-    return replace(checked, checks=(*checked.checks, check_rights(change.cluster, needed)))
+    return replace(checked, checks=(*checked.checks, check_rights(change.cluster, needed, now)))
 
 
 @lru_cache(maxsize=KEPT_PLANS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from argparse import ArgumentParser
 from collections.abc import Mapping
 from typing import Any
@@ -15,6 +16,7 @@ from kafkadash.changes import services
 from kafkadash.changes.errors import ChangeRefused
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
+from kafkadash.core.messages import CodedMessage, message_json
 from kafkadash.monitoring.stored_commands import BAD, StoredFactsCommand, add_output_options
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.kinds import Items, items_of, short_kind
@@ -38,14 +40,19 @@ class ItemCommand(StoredFactsCommand):
             _check_confirmation(kind, items, options["confirm"])
             change = services.submit(draft, user, why=options["reason"], version=draft.version, digest=draft.digest)
         except (ChangeRefused, ActionForbidden) as refused:
-            self._print_change(draft, items, as_data=False)
+            self._print_change(draft, items, refused.message, as_data=options["json"])
+            if options["json"]:
+                sys.exit(BAD)
             raise command_error(refused.message, returncode=BAD) from refused
         self._print_change(change, items, as_data=options["json"])
 
-    def _print_change(self, change: ChangeRequest, items: Items, *, as_data: bool) -> None:
+    def _print_change(
+        self, change: ChangeRequest, items: Items, refused: CodedMessage | None = None, *, as_data: bool
+    ) -> None:
         address = reverse("changes:request", args=[change.pk])
         if as_data:
-            told = {"change": change.pk, "state": change.state, "address": address}
+            told: dict[str, Any] = {"change": change.pk, "state": change.state, "address": address}
+            told["refused"] = message_json(refused) if refused else None
             listed = [{"item": item.subject, "content": item.content} for item in items]
             self.stdout.write(json.dumps({**told, "items": listed}, indent=2, ensure_ascii=False))
             return

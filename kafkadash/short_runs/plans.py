@@ -73,9 +73,15 @@ def create_planned_draft(
     """Create and plan a draft, or nothing of it. Raises ChangeRefused, also where there is nothing to do."""
     draft = services.create_draft(cluster, kind, user, title=title, input=wanted, options={}, request=request)
     draft = plan_draft(draft)
-    if not draft.artifact_id:
-        raise ChangeRefused(ShortRunErrorCode.NOTHING_TO_DO)
+    refuse_empty_plan(draft)
     return services.edit_draft(draft, user, draft.version, why=why, request=request)
+
+
+def refuse_empty_plan(draft: ChangeRequest) -> None:
+    """Raises ChangeRefused for a draft without items, with the first reason why something was left out of it."""
+    if not draft.artifact_id:
+        left_out = short_kind(draft.kind).plan(draft.cluster, draft.input).left_out
+        raise ChangeRefused(left_out[0] if left_out else ShortRunErrorCode.NOTHING_TO_DO)
 
 
 def plan_copy(_: ChangeRequest, copy: ChangeRequest) -> None:
@@ -126,7 +132,7 @@ def check_items(change: ChangeRequest, now: datetime) -> CheckOutcome:
     figure = f"{len(items) - len(faults):,} of {len(items):,}"
     check = ChangeCheck("items_fit", CheckSubject.CONTENT, result, title, figure, problems, len(faults))
     validated = (check_validation(change),) if kind.validate is not None else ()
-    rights = check_rights(change.cluster, kind.rights(items))
+    rights = check_rights(change.cluster, kind.rights(items), now)
     return CheckOutcome((check, rights, *validated), freshness.taken_at)
 
 

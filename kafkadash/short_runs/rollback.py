@@ -16,7 +16,7 @@ from kafkadash.clusters.access import PROPOSE
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.kinds import short_kind
 from kafkadash.short_runs.models import ShortItem
-from kafkadash.short_runs.plans import plan_draft
+from kafkadash.short_runs.plans import plan_draft, refuse_empty_plan
 from kafkadash.short_runs.state import ItemState, PlannedItem
 
 WORD = "rollback"
@@ -52,7 +52,6 @@ def propose_rollback(change: ChangeRequest, user: User, request: HttpRequest | N
         request=request,
     )
     draft = plan_draft(draft)
-    if not draft.artifact_id:
-        raise ChangeRefused(ShortRunErrorCode.NOTHING_TO_DO)
+    refuse_empty_plan(draft)
     audit_change(row, user, "rollback_proposed", after={"rollback": draft.pk}, request=request)
     return draft

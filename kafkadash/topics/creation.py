@@ -200,7 +200,7 @@ def make_known() -> None:
             title=TopicCheckTitle.CREATION_FITS,
             find_faults=find_faults,
             risk=find_risk,
-            rights=lambda _: [NeededRight("Create")],
+            rights=lambda _: [NeededRight("Create", or_on_topics=True)],
             words=describe_topic,
             start_words=describe_start,
             columns=("Topic", "Now", "Planned"),

@@ -132,10 +132,10 @@ def describe_deletion(item: PlannedItem, before: Mapping[str, Any] | None) -> It
     if there is None:
         return ItemWords("none", f"deleted; topic ID {content['topic_id']}")
     size = "size unknown" if content["size_bytes"] is None else f"{format_size(content['size_bytes'])} incl. replicas"
-    records = content["records_per_s"]
+    records = content.get("records_per_s")
     written = "writes unknown" if records is None else f"{format_record_rate(records)} written"
     partitions = choose_plural("# partition|# partitions", there)
-    now = f"{partitions}, {size}, {written}, {_describe_readers(content['groups'])}"
+    now = f"{partitions}, {size}, {written}, {_describe_readers(content.get('groups'))}"
     return ItemWords(now, f"deleted; topic ID {content['topic_id']}")
 
 

@@ -22,7 +22,7 @@ from kafkadash.short_runs.plans import share_of_partitions
 from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
 from kafkadash.topics.creation import describe_placement, find_brokers_away, load_brokers
 from kafkadash.topics.errors import TopicCheckTitle, TopicErrorCode
-from kafkadash.topics.placement import place_partitions
+from kafkadash.topics.placement import MOST_PARTITIONS, place_partitions
 from kafkadash.topics.reasons import BrokersAway, PartitionsChanged, TopicReasonCode
 from kafkadash.topics.requests import BATCH, read_named_topics, send_in_parts
 
@@ -36,10 +36,14 @@ def plan_growth(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
     Start and shift are the place, among the brokers by id, of the first replica of partition 0 or of the next broker:
     with these Kafka continued a topic when it placed by KIP-36 (class AdminZkClient, addPartitions).
     """
-    rows = TopicState.objects.filter(cluster=cluster, name=wanted["topic"], format=1).order_by("-changed_at")
-    topic, brokers = rows.first(), load_brokers(cluster)
+    rows = TopicState.objects.filter(cluster=cluster, name=wanted["topic"], internal=False, format=1)
+    topic, brokers = rows.order_by("-changed_at").first(), load_brokers(cluster)
     if topic is None or topic.partition_count >= wanted["count"]:
         return PlannedItems([])
+    most = topic.partition_count + MOST_PARTITIONS
+    if wanted["count"] > most:
+        limits = {"least": topic.partition_count + 1, "most": most, "partitions": topic.partition_count}
+        return PlannedItems([], [coded(TopicErrorCode.COUNT_WRONG, **limits)])
     if brokers.lacking:
         return PlannedItems([], [coded(TopicErrorCode.RACK_MISSING, brokers=list(brokers.lacking))])
     replicas = topic.partitions[0][3]

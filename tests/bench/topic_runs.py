@@ -1,7 +1,8 @@
 """Changes of many topics on a real cluster of three brokers, as two people make them on the pages.
 
-1,000 topics of a partition with three replicas are created in one change, from the start to the verified end. Then the
-review of 5,000 topics that wait for their approval, and the page of a topic with 5,000 partitions.
+1,000 topics of a partition with three replicas are created in one change, from the start to the verified end. A config
+of all of them is set, and 1,000 leaders are elected after the preferred one was away. Then the review of 5,000 topics
+that wait for their approval, and the page of a topic with 5,000 partitions.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from tests.agreement.tools import Tools
 from tests.bench.bars import Bar, at_most, percentile
-from tests.smoke.browser import Browser
+from tests.smoke.browser import Answer, Browser
 from tests.stack.stack import Shape, Stack
 from tests.waiting import wait_until
 
@@ -26,6 +27,10 @@ CALM_S = 20.0  # brokers open and the collector stores what was just created: af
 POLL_S = 0.5
 GIVE_UP_S = 300.0
 NEW = "/clusters/demo/create-topics/"
+CONFIGS = "/clusters/demo/topic-configs/"
+ELECTION = "/clusters/demo/elections/new/?broker=1"
+AWAY = 1
+RETENTION = "86400123"
 _COUNT_QUERIES = """
 import django; django.setup()
 from django.db import connection
@@ -64,7 +69,7 @@ class _TopicRuns:
 
     def bars(self) -> Iterator[Bar]:
         names = [f"bench.{number:04}" for number in range(CREATED)]
-        number = self._propose(names, partitions=1, factor=3)
+        number = self._propose(names, partitions="1", factor="3", placement="kip-36")
         took, seen = self._run(number)
         told = self._tools.topics()
         if not told.keys() >= set(names):
@@ -72,30 +77,78 @@ class _TopicRuns:
         yield at_most(f"{CREATED:,} topics created in one change, from start to verified", took, RUN_S, "s")
         yield Bar("different states of its items seen on the page", seen, "states", "≥ 2", seen >= 2)
 
-        wait_until(lambda: names[-1] in self._alice.get(f"/clusters/demo/topics/?q={names[-1]}"), "they are known", 60)
-        proposed = self._propose([f"more.{number:04}" for number in range(PROPOSED)], partitions=1, factor=3)
+        self._wait_for_topic(names[-1])
+        yield from self._alter()
+        yield from self._elect()
+        proposed = self._propose(
+            [f"more.{number:04}" for number in range(PROPOSED)], partitions="1", factor="3", placement="kip-36"
+        )
         review = f"/changes/{proposed}/"
         yield from self._read(f"review of {PROPOSED:,} topics", review)
         queries = int(self._stack.python("-c", _COUNT_QUERIES.replace("PATH", review)).split()[-1])
         yield at_most("review of them, queries", queries, QUERIES, "queries")
 
-        self._run(self._propose(["wide"], partitions=PARTITIONS, factor=1))
+        self._run(self._propose(["wide"], partitions=str(PARTITIONS), factor="1", placement="kip-36"))
         page = "/clusters/demo/topics/wide/"
         wait_until(lambda: f"{PARTITIONS:,}" in self._alice.get("/clusters/demo/topics/?q=wide"), "it is known", 60)
         yield from self._read(f"page of a topic with {PARTITIONS:,} partitions", page)
 
-    def _propose(self, names: list[str], *, partitions: int, factor: int) -> str:
-        """Return the number of a change that waits for its approval."""
-        form = self._alice.form(NEW, NEW)
-        typed = {"names": "\n".join(names), "partitions": str(partitions), "factor": str(factor), "placement": "kip-36"}
-        answer = self._alice.send(form, **typed)
-        number = re.fullmatch(r"/changes/(\d+)/items/", answer.path)
+    def _wait_for_topic(self, name: str) -> None:
+        wait_until(lambda: name in self._alice.get(f"/clusters/demo/topics/?q={name}"), f"{name} is known", GIVE_UP_S)
+
+    def _alter(self) -> Iterator[Bar]:
+        """Set a config of all topics that match an expression."""
+        wait_until(lambda: "retention.ms" in self._alice.get(CONFIGS), "configs are known", GIVE_UP_S)
+        form = self._alice.form(CONFIGS, CONFIGS)
+        answer = self._alice.send(form, key="retention.ms", value=RETENTION, pattern=r"bench\..*")
+        took, _ = self._run(self._submit(answer))
+        name = "bench.0999"
+        value, _ = self._tools.configs(name)["retention.ms"]
+        if value != RETENTION:
+            raise RuntimeError(f"Kafka's tool says retention.ms={value} of {name}")
+        yield at_most(f"{CREATED:,} configs set in one change, from start to verified", took, RUN_S, "s")
+
+    def _elect(self) -> Iterator[Bar]:
+        """Elect the preferred leader of 1,000 topics that is back after it was away."""
+        names = [f"led.{number:04}" for number in range(CREATED)]
+        self._run(self._propose(names, placement="typed", assignment="1:2:3"))
+        playground = self._stack.playground
+        playground.stop_broker(AWAY)
+        playground.start_broker(AWAY)
+        wait_until(lambda: self._count_led(names) == CREATED, "all replicas are in sync again", GIVE_UP_S)
+        wait_until(lambda: f"{CREATED:,}" in self._alice.get(ELECTION), "the election is offered", GIVE_UP_S)
+        answer = self._alice.send(self._alice.form(ELECTION, ELECTION), why="The broker is back.")
+        number = re.fullmatch(r"/changes/(\d+)/", answer.path)
         if number is None:
             raise RuntimeError(f"{answer.status} {answer.path}: {answer.words[:300]}")
-        answer = self._alice.send(self._alice.form(answer.path, answer.path), why="The bench asks for it.")
-        if answer.path != f"/changes/{number[1]}/":
-            raise RuntimeError(f"{answer.status} {answer.path}: {answer.words[:300]}")
+        took, _ = self._run(number[1])
+        led = self._count_led(names, by=AWAY)
+        if led != CREATED:
+            raise RuntimeError(f"Kafka's tool says that broker {AWAY} leads {led} of {CREATED} topics")
+        yield at_most(f"{CREATED:,} leaders elected in one change, from start to verified", took, RUN_S, "s")
+
+    def _propose(self, names: list[str], **typed: str) -> str:
+        """Propose new topics; return the number of the change, which waits for its approval."""
+        form = self._alice.form(NEW, NEW)
+        return self._submit(self._alice.send(form, names="\n".join(names), **typed))
+
+    def _submit(self, draft: Answer) -> str:
+        """Submit a draft, as soon as Kafka has validated it where it does; return the number of the change."""
+        number = re.fullmatch(r"/changes/(\d+)/items/", draft.path)
+        if number is None:
+            raise RuntimeError(f"{draft.status} {draft.path}: {draft.words[-900:]}")
+        change = f"/changes/{number[1]}/"
+        wait_until(lambda: self._send_reason(draft.path).path == change, f"{change} is submitted", GIVE_UP_S)
         return number[1]
+
+    def _send_reason(self, path: str) -> Answer:
+        return self._alice.send(self._alice.form(path, path), why="The bench asks for it.")
+
+    def _count_led(self, names: list[str], by: int | None = None) -> int:
+        """Count topics whose only partition is led by a broker, None: by any, with all replicas in sync."""
+        told = self._tools.topics()
+        rows = [told[name].partitions[0] for name in names]
+        return sum(set(row.isr) == set(row.replicas) and by in (None, row.leader) for row in rows)
 
     def _run(self, number: str) -> tuple[float, int]:
         """Approve and start a change; return the seconds until its end, and how many states of its items were shown."""

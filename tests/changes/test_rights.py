@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,9 +14,9 @@ from kafkadash.changes.errors import ChangeRefused, RightsCode
 from kafkadash.changes.rights import NeededRight, check_rights
 from kafkadash.clusters.models import Cluster
 from kafkadash.monitoring.models import PrincipalRights
-from kafkadash.topics.creation import KIND
+from kafkadash.topics.growth import KIND as GROWTH
 from tests.execution.worlds import model_of
-from tests.factories import ALL_RIGHTS, watched
+from tests.factories import ALL_RIGHTS, NOW, watched
 from tests.planning.stored import stored
 from tests.short_runs.worlds import ShortWorld
 
@@ -26,7 +27,7 @@ NEEDED = (NeededRight("Alter"), NeededRight("Delete", ("clicks", "orders")))
 def grant(cluster: Cluster, on_cluster: list[str] | None, **on_topics: Any) -> ChangeCheck:
     columns = {"on_cluster": on_cluster, "on_topics": {"usual": ALL_RIGHTS, "others": {}} | on_topics}
     PrincipalRights.objects.filter(cluster=cluster).update(**columns)
-    return check_rights(cluster, NEEDED)
+    return check_rights(cluster, NEEDED, NOW)
 
 
 def test_check__all_is_granted__passes() -> None:
@@ -41,7 +42,7 @@ def test_check__right_is_missing_on_some_topics__names_the_line_that_grants_it()
     assert (check.result, check.lasting) == (CheckResult.FAILED, True)
     on_cluster, on_topic = check.problems
     assert (on_cluster.code, on_topic.code) == (RightsCode.MISSING_ON_CLUSTER, RightsCode.MISSING_ON_TOPICS)
-    grants = "kafka-acls.sh --add --allow-principal User:dash"
+    grants = "kafka-acls.sh --bootstrap-server kafka-1.internal:9092 --add --allow-principal User:dash"
     assert on_cluster.params["line"] == f"{grants} --cluster --operation Alter"
     assert (on_topic.params["topics"], on_topic.params["line"]) == (1, f"{grants} --topic orders --operation Delete")
 
@@ -55,13 +56,32 @@ def test_check__kafka_does_not_tell__is_unknown_and_not_missing(on_cluster: list
 def test_check__never_read__is_unknown() -> None:
     cluster = watched("demo")
     PrincipalRights.objects.all().delete()
-    assert check_rights(cluster, NEEDED).result is CheckResult.UNKNOWN
+    assert check_rights(cluster, NEEDED, NOW).result is CheckResult.UNKNOWN
+
+
+def test_check__read_too_long_ago__is_unknown() -> None:
+    assert check_rights(watched("demo"), NEEDED, NOW + timedelta(minutes=25)).result is CheckResult.UNKNOWN
+
+
+def test_check__topic_was_not_told_where_topics_differ__is_unknown() -> None:
+    names = ["clicks", "other"]
+    check = grant(watched("demo"), ALL_RIGHTS, others={"other": ["Describe"]}, names=names)
+    assert [(problem.code, problem.params["topic"]) for problem in check.problems] == [
+        (RightsCode.TOPICS_UNREAD, "orders")
+    ]
+
+
+def test_check__right_to_create__may_be_held_on_topics() -> None:
+    cluster = watched("demo")
+    grant(cluster, ["Describe"])
+    check = check_rights(cluster, [NeededRight("Create", or_on_topics=True)], NOW)
+    assert (check.result, check.problems[0].code) == (CheckResult.UNKNOWN, RightsCode.MAYBE_ON_TOPICS)
 
 
 def test_submit__right_is_missing__asks_nobody(operator: User) -> None:
-    world = ShortWorld(stored(), model_of(stored("other")), operator, KIND)
-    draft = world.draft({"names": ["bills"], "partitions": 1, "factor": 3, "start": 0, "shift": 0, "configs": {}})
-    grant(world.cluster, ["Describe", "Alter"])
+    world = ShortWorld(stored(), model_of(stored("other")), operator, GROWTH)
+    draft = world.draft({"topic": "clicks", "count": 4})
+    grant(world.cluster, ALL_RIGHTS, others={"clicks": ["Describe"]}, names=["clicks", "orders"])
     with pytest.raises(ChangeRefused) as refused:
         services.submit(draft, operator, why="It starts.", version=draft.version)
-    assert refused.value.message.params["first"].code == RightsCode.MISSING_ON_CLUSTER
+    assert refused.value.message.params["first"].code == RightsCode.MISSING_ON_TOPICS

@@ -665,7 +665,10 @@ def test_versions__rights_of_the_principal__are_kept_while_kafka_does_not_tell(
     refresh("versions")
     rights = PrincipalRights.objects.get()
     every = ["Alter", "AlterConfigs", "Create", "Delete", "Describe", "DescribeConfigs"]
-    assert (rights.on_cluster, rights.on_topics) == (every, {"usual": every, "others": {"audit": ["Describe"]}})
+    assert (rights.on_cluster, rights.on_topics) == (
+        every,
+        {"usual": every, "others": {"audit": ["Describe"]}, "names": ["audit", "clicks", "orders"]},
+    )
     kafka.fail_calls = {"permissions": NotSupported(KafkaErrorCode.NOT_OFFERED, what="DescribeCluster")}
     clock.pass_by(600)
     assert refresh("versions").error is None

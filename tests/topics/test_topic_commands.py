@@ -90,6 +90,8 @@ def test_growth_and_election__are_proposed(world: TopicWorld, by: list[str]) -> 
 def test_deletion__takes_the_text_that_the_page_asks_for(world: TopicWorld, by: list[str]) -> None:
     assert_refused(run("topics", "delete", "clicks", *by, "--confirm", "orders"), ShortRunErrorCode.NOT_CONFIRMED)
     assert ChangeRequest.objects.get().state == ChangeState.DRAFT
+    told = json.loads(run("topics", "delete", "clicks", *by, "--json")[1])
+    assert (told["state"], told["refused"]["code"]) == ("draft", ShortRunErrorCode.NOT_CONFIRMED)
     assert run("topics", "delete", "clicks", "orders", *by, "--confirm", "2")[0] == 0
     assert ChangeRequest.objects.latest("pk").state == ChangeState.PROPOSED
 
@@ -105,6 +107,8 @@ def test_bad_input__is_refused_with_its_code(world: TopicWorld, by: list[str], v
     assert_refused(run(*election, *by), ShortRunErrorCode.NOTHING_TO_DO)
     assert_refused(run("elect", "--broker", "9", *by), ElectionErrorCode.SCOPE_UNKNOWN)
     assert_refused(run("topics", "delete", "nowhere", *by), CollectionErrorCode.TOPIC_NOT_SEEN)
+    TopicState.objects.filter(name="orders").update(internal=True)
+    assert_refused(run("topics", "delete", "clicks", "orders", *by), TopicErrorCode.NOT_DELETABLE)
     code, _ = run("topics", "add-partitions", "clicks", "--partitions", "4", "--user", viewer.username, *REASON)
     assert code == 2
     assert not ChangeRequest.objects.exists()

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from django.utils import timezone
 
 from kafkadash.accounts.models import User
 from kafkadash.changes import services
@@ -159,12 +158,15 @@ def test_plan__names_who_reads_and_writes__null_where_nobody_knows(world: TopicW
     assert planned_content() == {"groups": [], "records_per_s": None, "bytes_per_s": None}
     for number in range(10):
         group_seen(world.cluster, f"billing-{number}", {("orders", 0): WELL})
-    now = timezone.now()
-    measured = {"orders": [12.0, None, 0, 1], "clicks": [3.0, 300.0, 0, 0]}
+    now = world.cluster.collector_runs.get(kind=CollectorKind.TRAFFIC).succeeded_at
+    assert now is not None
+    measured = {"orders": [12.0, 900.0, 0, 1], "clicks": [3.0, 300.0, 0, 0]}
     TopicTraffic.objects.create(cluster=world.cluster, shard=shard_of("orders"), taken_at=now, topics=measured)
     content = planned_content()
     assert (content["records_per_s"], content["bytes_per_s"]) == (12.0, None)
     assert content["groups"] == [*(f"billing-{number}" for number in range(8)), 2]
+    TopicTraffic.objects.update(topics={"orders": [0.0, 0.0, 11, 0]})
+    assert planned_content()["records_per_s"] is None
     old = [CollectorKind.GROUPS, CollectorKind.TRAFFIC]
     world.cluster.collector_runs.filter(kind__in=old).update(succeeded_at=None)
     assert planned_content() == {"groups": None, "records_per_s": None, "bytes_per_s": None}

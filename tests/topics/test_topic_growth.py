@@ -165,3 +165,10 @@ def test_page__of_an_internal_topic__is_not_found(client: Client) -> None:
     assert client.get(NEW).status_code == 404
     assert "add-partitions" not in client.get("/clusters/demo/topics/orders/").text
     assert "add-partitions" in client.get("/clusters/demo/topics/clicks/").text
+
+
+def test_plan__internal_topic_or_too_many__has_no_items(world: TopicWorld) -> None:
+    too_many = plan_growth(world.cluster, {"topic": "clicks", "count": 1_000_000_000})
+    assert (too_many.items, [note.code for note in too_many.left_out]) == ([], [TopicErrorCode.COUNT_WRONG])
+    TopicState.objects.filter(name="clicks").update(internal=True)
+    assert plan_growth(world.cluster, {"topic": "clicks", "count": 4}).items == []

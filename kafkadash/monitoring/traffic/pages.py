@@ -153,22 +153,23 @@ class _TrendFigure:
 
 
 def read_topic_rates(cluster: Cluster, topics: Collection[str], now: datetime) -> dict[str, tuple[float, float | None]]:
-    """Return records and bytes per second written to topics, as last measured; a topic without a rate is left out.
+    """Return records and bytes per second written to topics, as last measured; bytes None where they are unknown.
 
-    Nothing is returned from measurements that are stale. Two queries.
+    A topic is left out of which the rate of some partition is unknown. Stale measurements tell nothing. Two queries.
     """
     run = CollectorRun.objects.filter(cluster=cluster, kind=CollectorKind.TRAFFIC).first()
     freshness = freshness_of(run, now)
     if freshness.stale or freshness.taken_at is None:
         return {}
     wanted = set(topics)
-    rows = TopicTraffic.objects.filter(cluster=cluster, format=1, shard__in={shard_of(topic) for topic in wanted})
-    newest = rows.order_by("shard", "-taken_at").distinct("shard").values_list("topics", flat=True)
+    rows = TopicTraffic.objects.filter(
+        cluster=cluster, format=1, shard__in={shard_of(topic) for topic in wanted}, taken_at=freshness.taken_at
+    )
     return {
-        topic: (records, octets)
-        for measured in newest
-        for topic, (records, octets, *_) in measured.items()
-        if topic in wanted
+        topic: (records, None if without_bytes else octets)
+        for measured in rows.values_list("topics", flat=True)
+        for topic, (records, octets, unknown, without_bytes) in measured.items()
+        if topic in wanted and not unknown
     }
 
 
