@@ -45,11 +45,13 @@ def check_rights(cluster: Cluster, needed: Sequence[NeededRight], now: datetime)
     old = now - timedelta(seconds=2 * settings.COLLECT_INTERVALS["versions"])
     stored = PrincipalRights.objects.filter(cluster=cluster, taken_at__gte=old).first()
     missing = []
-    unknown = {RightsCode.UNREAD: coded(RightsCode.UNREAD)} if stored is None else {}
+    unknown: dict[str, CodedMessage] = {}
+    if stored is None:
+        unknown[RightsCode.UNREAD] = coded(RightsCode.UNREAD)
     for right in needed if stored is not None else ():
         assert stored is not None
         if right.on_groups:
-            unknown[RightsCode.GROUPS_UNREAD] = coded(RightsCode.GROUPS_UNREAD, operation=right.operation)
+            unknown[f"groups {right.operation}"] = coded(RightsCode.GROUPS_UNREAD, operation=right.operation)
         elif right.topics:
             lacking, untold = _find_topics_without(stored, right)
             if untold:

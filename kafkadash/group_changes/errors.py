@@ -26,7 +26,9 @@ class GroupErrorCode(StrEnum):
     TOPIC_LEFT_OUT = "group-topic-left-out"
     NOT_EMPTY_LEFT_OUT = "group-not-empty-left-out"
     SUBSCRIBED_LEFT_OUT = "group-subscribed-left-out"
+    DATA_STALE = "group-data-stale"
     PATTERN_MISSING = "group-pattern-missing"
+    TOO_MANY = "group-too-many"
 
 
 class GroupCheckTitle(StrEnum):

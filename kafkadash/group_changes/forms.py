@@ -18,7 +18,8 @@ from kafkadash.core.formatting import LARGEST_INT, read_whole_number
 from kafkadash.core.messages import CodedMessage, coded, reason_message
 from kafkadash.group_changes.errors import GroupErrorCode
 from kafkadash.group_changes.reset import ResetTarget, find_faults, plan_reset
-from kafkadash.group_changes.stored_groups import EMPTY, StoredGroup, label_group, load_topics
+from kafkadash.group_changes.stored_groups import EMPTY, StoredGroup, load_topics
+from kafkadash.monitoring.groups.names import label_group
 
 TARGETS = (
     (ResetTarget.EARLIEST.value, "Earliest: log start"),
@@ -112,6 +113,8 @@ class ResetForm(forms.Form):
                 self._refuse("partitions", coded(GroupErrorCode.PARTITION_UNKNOWN, topic=topic, partition=end))
                 return []
             found.update(range(begin, end + 1))
+        if typed and not found:
+            self._refuse("partitions", coded(GroupErrorCode.PARTITIONS_FORMAT, part=typed[:_SHOWN]))
         return sorted(found)
 
     def _check_time(self, typed: str) -> int:
@@ -167,8 +170,11 @@ class ResetForm(forms.Form):
 
     def _check_plan(self, wanted: Mapping[str, Any]) -> None:
         """Refuse a plan that does not fit stored rows."""
+        group = label_group(self._group.name)
+        if self._group.freshness.stale:
+            self._refuse(None, coded(GroupErrorCode.DATA_STALE, group=group))
+            return
         if self._group.state != EMPTY:
-            group = label_group(self._group.name)
             self._refuse(None, coded(GroupErrorCode.NOT_EMPTY_LEFT_OUT, group=group, state=self._group.state))
             return
         items = plan_reset(self._cluster, wanted).items
@@ -176,4 +182,4 @@ class ResetForm(forms.Form):
         for subject, fault in list(faults.items())[:MOST_FAULTS]:
             self._refuse(None, coded(GroupErrorCode.DOES_NOT_FIT, item=subject, why=reason_message(fault)))
         if not items and not self._group.commits and wanted["to"] != ResetTarget.OFFSETS:
-            self._refuse(None, coded(GroupErrorCode.NO_OFFSETS, group=label_group(self._group.name)))
+            self._refuse(None, coded(GroupErrorCode.NO_OFFSETS, group=group))

@@ -17,8 +17,9 @@ from kafkadash.core.formatting import listed_shortly
 from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded
 from kafkadash.group_changes.errors import GroupCheckTitle, GroupErrorCode
 from kafkadash.group_changes.reasons import GroupActive, GroupReasonCode
-from kafkadash.group_changes.stored_groups import EMPTY, flatten_offsets, hash_commits, label_group, load_groups
-from kafkadash.kafka.api import ItemChanged, WholeClient
+from kafkadash.group_changes.stored_groups import EMPTY, find_stale, flatten_offsets, hash_commits, load_groups
+from kafkadash.kafka.api import GROUP_ID_NOT_FOUND, ItemChanged, WholeClient
+from kafkadash.monitoring.groups.names import label_group
 from kafkadash.monitoring.models import CollectorKind
 from kafkadash.short_runs.change_kind import make_short_kind_known
 from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind, doubt_refusals, name_answers
@@ -26,13 +27,17 @@ from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
 
 KIND = "group-delete"
 BATCH = 500
-GROUP_ID_NOT_FOUND = 69
+MOST_GROUPS = 1_000
+"""The most groups of one change: the samples of each are loaded to plan it."""
 
 
 def plan_deletion(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
-    """Plan the deletion of ``groups``, without those that are not empty. One query."""
+    """Plan the deletion of ``groups``, without those that are not empty or not read lately. Two queries."""
     items, left_out = [], []
     for name, group in sorted(load_groups(cluster, wanted["groups"]).items()):
+        if group.freshness.stale:
+            left_out.append(coded(GroupErrorCode.DATA_STALE, group=label_group(name)))
+            continue
         if group.state != EMPTY:
             left_out.append(coded(GroupErrorCode.NOT_EMPTY_LEFT_OUT, group=label_group(name), state=group.state))
             continue
@@ -83,7 +88,7 @@ def send_deletion(client: WholeClient, items: Items, deadline: float) -> ItemCha
 
 
 def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:
-    """Return why groups cannot be deleted as planned, from stored rows. One query."""
+    """Return why groups cannot be deleted as planned, from stored rows. Two queries."""
     groups = load_groups(cluster, [item.content["group"] for item in items])
     faults: dict[str, CodedReason] = {}
     for item in items:
@@ -115,6 +120,10 @@ def describe_start(items: Items) -> list[str]:
     return [f"{groups} deleted, with all committed offsets. There is no rollback: offsets are lost."]
 
 
+def entitle_deletion(items: Items) -> str:
+    return f"Delete {choose_plural('# group|# groups', len(items))}"
+
+
 def name_confirmed(items: Items) -> str:
     """Return the text to type: the name of a single group, else the number of groups."""
     return items[0].subject if len(items) == 1 else str(len(items))
@@ -133,6 +142,7 @@ def make_known() -> None:
             facts=(CollectorKind.GROUPS,),
             title=GroupCheckTitle.DELETION_FITS,
             find_faults=find_faults,
+            stale=find_stale,
             risk=find_risk,
             rights=lambda _: [NeededRight("Delete", on_groups=True)],
             words=describe_deletion,

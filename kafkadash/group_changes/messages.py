@@ -51,9 +51,13 @@ GROUP_CHANGE_ERROR_MESSAGES: Mapping[GroupErrorCode, MessageTemplate] = {
     GroupErrorCode.SUBSCRIBED_LEFT_OUT: MessageTemplate(
         "Members of group {group} read topic {topic}.", "Stop these consumers first."
     ),
+    GroupErrorCode.DATA_STALE: MessageTemplate(
+        "The data of group {group} is stale.", "Wait until its coordinator answers."
+    ),
     GroupErrorCode.PATTERN_MISSING: MessageTemplate(
         "A part of the names is required.", "Type a part that all groups to delete have."
     ),
+    GroupErrorCode.TOO_MANY: MessageTemplate("One change deletes at most {most:,} groups.", "Choose fewer groups."),
 }
 
 GROUP_CHANGE_TITLES: Mapping[GroupCheckTitle, MessageTemplate] = {

@@ -15,8 +15,9 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded
 from kafkadash.group_changes.errors import GroupCheckTitle, GroupErrorCode
 from kafkadash.group_changes.reasons import GroupReasonCode, OffsetMoved
-from kafkadash.group_changes.stored_groups import label_group, load_groups
-from kafkadash.kafka.api import ItemChanged, TopicPartition, WholeClient
+from kafkadash.group_changes.stored_groups import find_stale, load_groups
+from kafkadash.kafka.api import GROUP_ID_NOT_FOUND, ItemChanged, TopicPartition, WholeClient
+from kafkadash.monitoring.groups.names import label_group
 from kafkadash.monitoring.models import CollectorKind
 from kafkadash.short_runs.change_kind import make_short_kind_known
 from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind, doubt_refusals, name_answers
@@ -25,15 +26,16 @@ from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
 
 KIND = "group-offset-delete"
 BATCH = 1000
-GROUP_ID_NOT_FOUND = 69
 
 
 def plan_deletion(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
-    """Plan the deletion of what ``group`` has committed of ``topic``. One query."""
+    """Plan the deletion of what ``group`` has committed of ``topic``. Two queries."""
     name, topic = wanted["group"], wanted["topic"]
     group = load_groups(cluster, [name]).get(name)
     if group is None:
         return PlannedItems([])
+    if group.freshness.stale:
+        return PlannedItems([], [coded(GroupErrorCode.DATA_STALE, group=label_group(name))])
     if topic in group.topics:
         return PlannedItems([], [coded(GroupErrorCode.SUBSCRIBED_LEFT_OUT, group=label_group(name), topic=topic)])
     return PlannedItems(
@@ -87,7 +89,7 @@ def send_deletion(client: WholeClient, items: Items, deadline: float) -> ItemCha
 
 
 def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:
-    """Return why offsets cannot be deleted as planned, from stored rows. One query."""
+    """Return why offsets cannot be deleted as planned, from stored rows. Two queries."""
     name = items[0].content["group"]
     group = load_groups(cluster, [name]).get(name)
     if group is None:
@@ -137,11 +139,9 @@ def make_known() -> None:
             facts=(CollectorKind.GROUPS,),
             title=GroupCheckTitle.OFFSET_DELETION_FITS,
             find_faults=find_faults,
+            stale=find_stale,
             risk=find_risk,
-            rights=lambda items: [
-                NeededRight("Read", name_topics(item.content["topic"] for item in items)),
-                NeededRight("Delete", on_groups=True),
-            ],
+            rights=find_rights,
             words=describe_deletion,
             start_words=describe_start,
             columns=("Partition", "Committed offset", "Planned"),

@@ -6,26 +6,30 @@ from http import HTTPStatus
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from kafkadash.accounts.errors import MissingObject
+from kafkadash.changes.errors import ChangeRefused
+from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.access import PROPOSE, cluster_for, needs
 from kafkadash.clusters.models import Cluster
-from kafkadash.core.messages import choose_plural, coded
+from kafkadash.core.messages import coded
 from kafkadash.group_changes import group_deletion, offset_deletion
 from kafkadash.group_changes.errors import GroupErrorCode
 from kafkadash.group_changes.forms import ResetForm
 from kafkadash.group_changes.reset import KIND, ResetTarget
-from kafkadash.group_changes.stored_groups import EMPTY, StoredGroup, label_group, load_groups
+from kafkadash.group_changes.stored_groups import EMPTY, StoredGroup, load_groups
 from kafkadash.monitoring.cluster_bar import cluster_bar
 from kafkadash.monitoring.errors import CollectionErrorCode
-from kafkadash.monitoring.groups.names import key_of_slug
+from kafkadash.monitoring.groups.names import key_of_slug, label_group
 from kafkadash.monitoring.groups.pages import present_groups
 from kafkadash.monitoring.models import CollectorKind
-from kafkadash.short_runs.pages import ItemProposal, show_proposal
+from kafkadash.short_runs.pages import ItemProposal, create_item_draft, show_proposal
 
 _SHOWN = 60
+_LONGEST_PART = 255
+_NAMES_SHOWN = 20
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -57,21 +61,45 @@ def delete(request: HttpRequest, slug: str, group: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(PROPOSE)
 def delete_several(request: HttpRequest, slug: str) -> HttpResponse:
-    """Ask for a part of names; with ``?q=test`` show the empty groups that have it, which POST submits."""
+    """Ask for a part of names; ``?q=test`` lists the empty groups that have it, and POST plans a draft of those.
+
+    The draft keeps the names: groups that come later are not in it.
+    """
     cluster = cluster_for(request, slug, PROPOSE)
-    text = request.GET.get("q", "").replace("\0", "").strip()
-    if text:
-        named = present_groups(cluster).filter(name__icontains=text, state=EMPTY)
-        names = sorted(named.values_list("name", flat=True))
-        title = f"Delete {choose_plural('# group|# groups', len(names))}"
-        return show_proposal(request, cluster, ItemProposal(group_deletion.KIND, {"groups": names}, title))
-    refused = "q" in request.GET or request.method == "POST"
+    posted = request.method == "POST"
+    typed = request.POST if posted else request.GET
+    text = typed.get("q", "").replace("\0", "").strip()[:_LONGEST_PART]
+    empty = present_groups(cluster).filter(state=EMPTY)
+    named = empty.filter(name__icontains=text).order_by("name") if text else empty.none()
+    names = list(named.values_list("name", flat=True)[: group_deletion.MOST_GROUPS + 1])
+    wrong = refused = None
+    if not text and (posted or "q" in typed):
+        wrong = coded(GroupErrorCode.PATTERN_MISSING)
+    elif len(names) > group_deletion.MOST_GROUPS:
+        wrong = coded(GroupErrorCode.TOO_MANY, most=group_deletion.MOST_GROUPS)
+    elif posted:
+        try:
+            return redirect("short_runs:draft", _draft_deletion(request, cluster, names).pk)
+        except ChangeRefused as error:
+            refused = error
     told = {
-        "wrong": coded(GroupErrorCode.PATTERN_MISSING) if refused else None,
-        "empty_groups": present_groups(cluster).filter(state=EMPTY).count(),
+        "text": text,
+        "wrong": wrong,
+        "refused": refused,
+        "empty_groups": empty.count(),
+        "names": [label_group(name) for name in names[:_NAMES_SHOWN]],
+        "total": len(names),
+        "more": max(0, len(names) - _NAMES_SHOWN),
     }
-    status = HTTPStatus.BAD_REQUEST if refused else HTTPStatus.OK
+    status = HTTPStatus.CONFLICT if refused else HTTPStatus.BAD_REQUEST if wrong else HTTPStatus.OK
     return _show(request, cluster, "group_changes/delete_several.html", told, status)
+
+
+def _draft_deletion(request: HttpRequest, cluster: Cluster, names: list[str]) -> ChangeRequest:
+    """Raises ChangeRefused."""
+    wanted = {"groups": names}
+    title = group_deletion.entitle_deletion(group_deletion.plan_deletion(cluster, wanted).items)
+    return create_item_draft(request, cluster, ItemProposal(group_deletion.KIND, wanted, title), title, "")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -107,7 +135,7 @@ def _name(group: StoredGroup) -> str:
 
 
 def _about(group: StoredGroup, slug: str) -> dict[str, Any]:
-    return {"name": _name(group), "group_slug": slug}
+    return {"name": _name(group), "group_slug": slug, "freshness": group.freshness}
 
 
 def _show(

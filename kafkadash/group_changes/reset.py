@@ -20,7 +20,14 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded
 from kafkadash.group_changes.errors import GroupCheckTitle, GroupErrorCode
 from kafkadash.group_changes.reasons import GroupActive, GroupReasonCode, OffsetMoved, OffsetOutOfLog
-from kafkadash.group_changes.stored_groups import EMPTY, StoredGroup, flatten_offsets, load_groups, load_topics
+from kafkadash.group_changes.stored_groups import (
+    EMPTY,
+    StoredGroup,
+    find_stale,
+    flatten_offsets,
+    load_groups,
+    load_topics,
+)
 from kafkadash.kafka.api import (
     UNKNOWN_TOPIC_OR_PARTITION,
     GroupDescription,
@@ -32,6 +39,7 @@ from kafkadash.kafka.api import (
     TopicPartition,
     WholeClient,
 )
+from kafkadash.monitoring.groups.names import label_group
 from kafkadash.monitoring.models import CollectorKind
 from kafkadash.short_runs.change_kind import make_short_kind_known
 from kafkadash.short_runs.kinds import DoneItem, Items, ItemWords, PlannedItems, ShortKind, name_answers
@@ -56,7 +64,7 @@ _RESOLVED_AT_START = frozenset({ResetTarget.EARLIEST, ResetTarget.LATEST, ResetT
 
 
 def plan_reset(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
-    """Plan new offsets of ``group`` from stored rows. Two queries.
+    """Plan new offsets of ``group`` from stored rows, which are not stale. Three queries.
 
     ``to`` is the rule, with ``at_ms`` or ``by``. ``topic`` and ``partitions`` narrow the scope, which else is all that
     the group has committed. With the rule *offsets*, ``offsets`` has topic → partition → offset, None where there is to
@@ -65,6 +73,8 @@ def plan_reset(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
     group = load_groups(cluster, [wanted["group"]]).get(wanted["group"])
     if group is None:
         return PlannedItems([])
+    if group.freshness.stale:
+        return PlannedItems([], [coded(GroupErrorCode.DATA_STALE, group=label_group(group.name))])
     scope = wanted["offsets"] if wanted["to"] == ResetTarget.OFFSETS else {wanted["topic"]: None}
     topics = load_topics(cluster, {each.topic for each in group.commits} | scope.keys())
     items: list[PlannedItem] = []
@@ -207,7 +217,7 @@ def find_reset_fault(item: PlannedItem, facts: PartitionFacts, target: int | Non
 
 
 def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:
-    """Return why offsets cannot be reset as planned, from stored rows. Two queries."""
+    """Return why offsets cannot be reset as planned, from stored rows. Three queries."""
     name = items[0].content["group"]
     group = load_groups(cluster, [name]).get(name)
     topics = load_topics(cluster, {item.content["topic"] for item in items})
@@ -340,8 +350,11 @@ def find_rollback(done: Sequence[DoneItem]) -> Mapping[str, Any]:
 
 
 def find_rights(items: Items) -> list[NeededRight]:
+    """Return the rights for OffsetCommit, and for OffsetDelete where no offset is to be committed."""
     topics = name_topics(item.content["topic"] for item in items)
-    return [NeededRight("Read", topics), NeededRight("Read", on_groups=True)]
+    removes = any(has_no_target(item.content) for item in items)
+    on_groups = ("Read", "Delete") if removes else ("Read",)
+    return [NeededRight("Read", topics), *(NeededRight(operation, on_groups=True) for operation in on_groups)]
 
 
 def find_risk(cluster: Cluster, items: Items) -> RiskFacts:
@@ -432,11 +445,9 @@ def make_known() -> None:
             facts=(CollectorKind.GROUPS, CollectorKind.METADATA),
             title=GroupCheckTitle.RESET_FITS,
             find_faults=find_faults,
+            stale=find_stale,
             risk=find_risk,
-            rights=lambda items: [
-                NeededRight("Read", name_topics(item.content["topic"] for item in items)),
-                NeededRight("Read", on_groups=True),
-            ],
+            rights=find_rights,
             words=describe_reset,
             start_words=describe_start,
             columns=("Partition", "Committed offset", "Planned"),

@@ -8,11 +8,16 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from kafkadash.clusters.models import Cluster
+from kafkadash.core import clock
+from kafkadash.core.messages import CodedMessage, coded
+from kafkadash.group_changes.errors import GroupErrorCode
 from kafkadash.kafka.api import Offsets, TopicPartition
-from kafkadash.monitoring.groups.names import key_of, slug_of, stored_name
-from kafkadash.monitoring.groups.pages import present_groups
+from kafkadash.monitoring.freshness import FactFreshness
+from kafkadash.monitoring.groups.names import key_of, label_group
+from kafkadash.monitoring.groups.pages import group_freshness, present_groups
 from kafkadash.monitoring.groups.window import NOT_KNOWN, members_of, unpack_window
-from kafkadash.monitoring.models import GroupState, TopicState
+from kafkadash.monitoring.models import CollectorKind, CollectorRun, GroupState, TopicState
+from kafkadash.short_runs.kinds import Items
 
 EMPTY = "Empty"
 """Kafka's word for a group without members (org.apache.kafka.common.GroupState)."""
@@ -20,22 +25,38 @@ EMPTY = "Empty"
 
 @dataclass(frozen=True, slots=True)
 class StoredGroup:
-    """``logs``: log start and end, None where not known. ``topics``: those that members are assigned partitions of."""
+    """``logs``: log start and end, None where not known. ``topics``: those that members are assigned partitions of.
+
+    ``freshness`` is its own: others may have been read since, while its coordinator did not answer.
+    """
 
     name: str
     state: str
     commits: Mapping[TopicPartition, int]
     logs: Mapping[TopicPartition, tuple[int | None, int | None]]
     topics: frozenset[str]
+    freshness: FactFreshness
 
 
 def load_groups(cluster: Cluster, names: Collection[str]) -> dict[str, StoredGroup]:
-    """Load groups that Kafka lists, by name. One query."""
+    """Load groups that Kafka lists, by name. Two queries."""
+    run = CollectorRun.objects.filter(cluster=cluster, kind=CollectorKind.GROUPS).first()
+    now = clock.now()
     rows = present_groups(cluster).filter(key__in=[key_of(name) for name in names]).select_related("window")
-    return {row.name: _read_row(row) for row in rows}
+    return {row.name: _read_row(row, group_freshness(row, run, now)) for row in rows}
 
 
-def _read_row(row: GroupState) -> StoredGroup:
+def find_stale(cluster: Cluster, items: Items) -> CodedMessage | None:
+    """Return that the data of a group of these items is stale, of the oldest. Two queries."""
+    run = CollectorRun.objects.filter(cluster=cluster, kind=CollectorKind.GROUPS).first()
+    keys = {key_of(item.content["group"]) for item in items}
+    oldest = present_groups(cluster).filter(key__in=keys).order_by("taken_at").first()
+    if oldest is None or not group_freshness(oldest, run, clock.now()).stale:
+        return None
+    return coded(GroupErrorCode.DATA_STALE, group=label_group(oldest.name))
+
+
+def _read_row(row: GroupState, freshness: FactFreshness) -> StoredGroup:
     window = unpack_window(bytes(row.window.data))
     commits: dict[TopicPartition, int] = {}
     logs: dict[TopicPartition, tuple[int | None, int | None]] = {}
@@ -47,7 +68,7 @@ def _read_row(row: GroupState) -> StoredGroup:
             if committed != NOT_KNOWN:
                 commits[partition] = committed
     topics = frozenset(topic for member in members_of(row) for topic in member.assigned)
-    return StoredGroup(row.name, row.state, commits, logs, topics)
+    return StoredGroup(row.name, row.state, commits, logs, topics, freshness)
 
 
 def load_topics(cluster: Cluster, names: Collection[str]) -> dict[str, tuple[str, int]]:
@@ -71,8 +92,3 @@ def flatten_offsets(offsets: Offsets) -> dict[TopicPartition, int]:
         for topic, partitions in offsets.items()
         for number, offset in partitions.items()
     }
-
-
-def label_group(name: str) -> str:
-    """Return the name of a group where it can be read, stored and typed, else ``~`` and its digest."""
-    return stored_name(slug_of(name))

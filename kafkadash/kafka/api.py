@@ -803,6 +803,7 @@ class WholeClient(KafkaClient, KafkaGroups, KafkaGroupChanges, Protocol):
 
 
 UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED = 3, 29
+GROUP_ID_NOT_FOUND = 69
 MOST_ASKED = 100
 
 

@@ -23,6 +23,7 @@ from typing import cast
 from kafkadash.core import clock
 from kafkadash.core.messages import coded
 from kafkadash.kafka.api import (
+    GROUP_ID_NOT_FOUND,
     AnswerTooLarge,
     CommittedOffsets,
     GroupDescription,
@@ -36,7 +37,7 @@ from kafkadash.kafka.api import (
     OtherGroup,
 )
 from kafkadash.kafka.dispatch import BrokerAnswer, BrokerRequest, FanOut
-from kafkadash.kafka.error_codes import COORDINATOR_MOVES, GROUP_ID_NOT_FOUND, call_failure, item_error
+from kafkadash.kafka.error_codes import COORDINATOR_MOVES, call_failure, item_error
 from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.messages import (
     ConsumerGroup,

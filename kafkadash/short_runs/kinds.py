@@ -62,7 +62,8 @@ class ShortKind:
 
     ``plan`` makes the items of an input, ``find_faults`` returns why some do not fit any more, by subject, ``risk``
     judges them, and ``rights`` are the ACLs that their requests need. These read stored rows of the kinds ``facts``,
-    never Kafka. ``title``: of the check by ``find_faults``.
+    never Kafka. ``title``: of the check by ``find_faults``. ``stale``: the rows of some items are older than others of
+    their kind, which makes this check unknown.
     ``words`` describes an item, with the values found before it was sent where these are known. ``start_words``:
     sentences about a start. ``columns``: heads of the columns of the item, of its value now and of the one planned.
     ``obstacle``: why a run has to wait on a cluster, as stored. ``confirm``: the text that a person has to type before
@@ -87,6 +88,7 @@ class ShortKind:
     words: Callable[[PlannedItem, Mapping[str, Any] | None], ItemWords]
     start_words: Callable[[Items], Sequence[str]]
     columns: tuple[str, str, str]
+    stale: Callable[[Cluster, Items], CodedMessage | None] = lambda *_: None
     obstacle: Callable[[Cluster], CodedReason | None] = lambda _: None
     confirm: Callable[[Items], str] | None = None
     approvals_needed: int = 1

@@ -119,9 +119,9 @@ def check_items(change: ChangeRequest, now: datetime) -> CheckOutcome:
     kind, items = short_kind(change.kind), items_of(change)
     freshness = read_freshness(kind, change.cluster, now)
     title = coded(kind.title)
-    if freshness.stale:
-        old = (coded(ShortRunErrorCode.FACTS_OLD),)
-        check = ChangeCheck("items_fit", CheckSubject.CONTENT, CheckResult.UNKNOWN, title, problems=old)
+    old = coded(ShortRunErrorCode.FACTS_OLD) if freshness.stale else kind.stale(change.cluster, items)
+    if old is not None:
+        check = ChangeCheck("items_fit", CheckSubject.CONTENT, CheckResult.UNKNOWN, title, problems=(old,))
         return CheckOutcome((check,), freshness.taken_at)
     faults = kind.find_faults(change.cluster, items)
     told = [(subject, reason_message(why)) for subject, why in faults.items()]

@@ -19,7 +19,7 @@ from kafkadash.core.formatting import format_size
 from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, first_names, join_names
 from kafkadash.kafka.api import ItemChanged, TopicMetadata, WholeClient
 from kafkadash.monitoring.freshness import freshness_of_kind, read_statuses
-from kafkadash.monitoring.groups.names import slug_of, stored_name
+from kafkadash.monitoring.groups.names import label_group
 from kafkadash.monitoring.groups.pages import present_groups
 from kafkadash.monitoring.models import CollectorKind, TopicState
 from kafkadash.monitoring.traffic.pages import format_record_rate, read_topic_rates
@@ -67,7 +67,7 @@ def _find_readers(cluster: Cluster, topics: Collection[str]) -> dict[str, list[s
     read = present_groups(cluster).filter(topics__has_any_keys=sorted(topics)).order_by("name")
     for group, own in read.values_list("name", "topics"):
         for topic in topics & own.keys():
-            readers[topic].append(stored_name(slug_of(group)))
+            readers[topic].append(label_group(group))
     return readers
 
 

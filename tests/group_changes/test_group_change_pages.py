@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 import pytest
@@ -11,11 +12,13 @@ from django.test import Client
 from kafkadash.accounts.models import User
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.risk import RiskLevel, level_of
+from kafkadash.group_changes import group_deletion
 from kafkadash.group_changes.errors import GroupErrorCode
 from kafkadash.group_changes.forms import MOST_CHARACTERS
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.models import GroupState
 from kafkadash.short_runs.errors import ShortRunErrorCode
+from kafkadash.short_runs.kinds import items_of
 from tests.group_changes.conftest import GroupWorld
 from tests.groups import group_seen
 from tests.pages.conftest import Page
@@ -38,6 +41,7 @@ REFUSED: Sequence[tuple[dict[str, str], GroupErrorCode]] = (
     ({"to": "latest", "partitions": "0"}, GroupErrorCode.PARTITIONS_ALONE),
     ({"to": "latest", "topic": "orders", "partitions": "1-"}, GroupErrorCode.PARTITIONS_FORMAT),
     ({"to": "latest", "topic": "orders", "partitions": "-1"}, GroupErrorCode.PARTITIONS_FORMAT),
+    ({"to": "latest", "topic": "orders", "partitions": ", ,"}, GroupErrorCode.PARTITIONS_FORMAT),
     ({"to": "latest", "topic": "orders", "partitions": "0-2147483647"}, GroupErrorCode.PARTITION_UNKNOWN),
     ({"to": "time", "at": ""}, GroupErrorCode.TIME_WRONG),
     ({"to": "time", "at": "0001-01-01T00:00"}, GroupErrorCode.TIME_WRONG),
@@ -105,17 +109,31 @@ def test_delete__shows_what_goes_and_asks_for_the_name(client: Client) -> None:
     assert level_of(ChangeRequest.objects.get().risk) is RiskLevel.HIGH
 
 
-def test_delete_several__asks_for_the_number(client: Client, world: GroupWorld) -> None:
+def test_delete_several__keeps_the_names_and_asks_for_the_number(client: Client, world: GroupWorld) -> None:
+    now = datetime.now(UTC)
     for name, state in (("billing-old", "Empty"), ("billing-now", "Stable"), ("other", "Empty")):
-        group_seen(world.cluster, name, state=state)
+        group_seen(world.cluster, name, state=state, now=now)
     address = "/clusters/demo/delete-groups/"
     refused = client.get(f"{address}?q=")
     assert refused.status_code == 400
     assert Page.read(refused).first("#q-error .error-code").text == GroupErrorCode.PATTERN_MISSING
-    assert "(type 2)" in client.get(f"{address}?q=BILLING").text
-    assert client.post(f"{address}?q=billing", {**WHY, "confirm": "3"}).status_code == 400
-    assert client.post(f"{address}?q=billing", {**WHY, "confirm": "2"}).status_code == 302
-    assert ChangeRequest.objects.get().input == {"groups": ["billing", "billing-old"]}
+    assert Page.read(client.get(f"{address}?q=BILLING")).first("#groups-chosen").text == "billing, billing-old"
+    sent = client.post(address, {"q": "billing"})
+    group_seen(world.cluster, "billing-new", now=now)
+    change = ChangeRequest.objects.get()
+    assert (change.title, change.input) == ("Delete 2 groups", {"groups": ["billing", "billing-old"]})
+    assert client.post(sent["Location"], {**WHY, "title": change.title, "confirm": "3"}).status_code == 400
+    assert client.post(sent["Location"], {**WHY, "title": change.title, "confirm": "2"}).status_code == 302
+    assert [item.subject for item in items_of(ChangeRequest.objects.get(state="proposed"))] == change.input["groups"]
+
+
+def test_delete_several__too_many_or_none__is_refused(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = "/clusters/demo/delete-groups/"
+    assert client.post(address, {"q": "nothing"}).status_code == 409
+    monkeypatch.setattr(group_deletion, "MOST_GROUPS", 0)
+    refused = client.post(address, {"q": "billing"})
+    assert refused.status_code == 400
+    assert Page.read(refused).first("#q-error .error-code").text == GroupErrorCode.TOO_MANY
 
 
 def test_delete_offsets__asks_for_the_topic_and_its_name(client: Client) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 
@@ -12,6 +13,7 @@ from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.kinds import items_of
 from tests.group_changes.conftest import GroupWorld
+from tests.groups import group_seen
 from tests.topics.test_topic_commands import assert_refused, run
 
 pytestmark = pytest.mark.django_db
@@ -55,3 +57,10 @@ def test_bad_input__is_refused_with_its_code(world: GroupWorld, by: list[str]) -
     assert_refused(answer, GroupErrorCode.NOT_PROPOSED)
     assert f"({GroupErrorCode.DOES_NOT_FIT}" in answer[1]
     assert_refused(run("groups", "delete", "billing", *by), ShortRunErrorCode.NOT_CONFIRMED)
+
+
+def test_delete__of_a_group_with_members__is_refused_with_the_reason(world: GroupWorld, by: list[str]) -> None:
+    group_seen(world.cluster, "busy", state="Stable", now=datetime.now(UTC))
+    answer = run("groups", "delete", "billing", "busy", *by, "--confirm", "billing")
+    assert_refused(answer, GroupErrorCode.NOT_EMPTY_LEFT_OUT)
+    assert not ChangeRequest.objects.exists()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import timedelta
 
 import pytest
 
-from kafkadash.group_changes import group_deletion, offset_deletion
+from kafkadash.group_changes import group_deletion, offset_deletion, reset
+from kafkadash.group_changes.errors import GroupErrorCode
 from kafkadash.group_changes.reasons import GroupReasonCode
-from kafkadash.group_changes.stored_groups import label_group
-from kafkadash.monitoring.groups.names import key_of
+from kafkadash.monitoring.groups.names import key_of, label_group
 from kafkadash.monitoring.models import GroupState
+from kafkadash.short_runs.kinds import short_kind
 from kafkadash.short_runs.plans import check_items
 from tests.group_changes.conftest import GroupWorld
 
@@ -57,6 +59,24 @@ def test_group__stored_as_active_or_gone__is_left_out(world: GroupWorld) -> None
     check = check_items(draft, world.clock).checks[0]
     assert [problem.params["why"].code for problem in check.problems] == [GroupReasonCode.ACTIVE]
     assert group_deletion.plan_deletion(world.cluster, {"groups": ["nothing"]}).items == []
+
+
+STALE: dict[str, Mapping[str, object]] = {
+    group_deletion.KIND: GROUP,
+    offset_deletion.KIND: OFFSETS,
+    reset.KIND: {"group": "billing", "to": "latest", "topic": "", "partitions": []},
+}
+
+
+@pytest.mark.parametrize("kind", STALE)
+def test_group__its_own_data_is_stale__is_left_out_and_unknown(world: GroupWorld, kind: str) -> None:
+    world.kind = kind
+    draft = world.draft(STALE[kind])
+    GroupState.objects.update(taken_at=world.clock - timedelta(hours=1))
+    planned = short_kind(kind).plan(world.cluster, STALE[kind])
+    assert (planned.items, [note.code for note in planned.left_out]) == ([], [GroupErrorCode.DATA_STALE])
+    check = check_items(draft, world.clock).checks[0]
+    assert (check.result, [each.code for each in check.problems]) == ("unknown", [GroupErrorCode.DATA_STALE])
 
 
 def test_group__with_a_name_that_nobody_can_type__is_named_by_its_key() -> None:

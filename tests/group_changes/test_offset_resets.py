@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from kafkadash.changes.errors import ChangeRefused
 from kafkadash.core.messages import as_message
 from kafkadash.group_changes.reasons import GroupReasonCode
-from kafkadash.group_changes.reset import describe_reset, describe_start, plan_reset
+from kafkadash.group_changes.reset import describe_reset, describe_start, find_rights, plan_reset
 from kafkadash.kafka.api import ItemError, KafkaUnreachable, TopicPartition
 from kafkadash.monitoring.models import GroupState, TopicState
 from kafkadash.short_runs import fail_points
@@ -213,7 +214,10 @@ def test_rollback__restores_what_was_committed__and_none(world: GroupWorld) -> N
         "orders-0": ItemWords("70", "60; replays 10 records"),
         "orders-2": ItemWords("5", "none committed"),
     }
-    assert check_items(draft, world.clock).checks[0].problems == ()
+    rights = [(right.operation, right.on_groups) for right in find_rights(items_of(draft))]
+    assert rights == [("Read", False), ("Read", True), ("Delete", True)]
+    fits, told = check_items(draft, world.clock).checks
+    assert (fits.problems, len(told.problems)) == ((), 2)
 
     back = world.until(world.queue(draft.input), "done")
     assert world.states(back) == {"orders-0": "done", "orders-2": "done"}
@@ -225,7 +229,7 @@ def test_rollback__restores_what_was_committed__and_none(world: GroupWorld) -> N
 def test_rollback__stored_rows_have_heard_that_a_consumer_went_on__starts_from_there(world: GroupWorld) -> None:
     change = world.until(world.queue(world.typed(_0=70)), "done")
     GroupState.objects.all().delete()
-    group_seen(world.cluster, "billing", {("orders", 0): samples([75] * 3, 25)})
+    group_seen(world.cluster, "billing", {("orders", 0): samples([75] * 3, 25)}, now=datetime.now(UTC))
     [item] = items_of(propose_rollback(change, world.operator))
     assert describe_reset(item, None) == ItemWords("75", "60; replays 15 records")
 

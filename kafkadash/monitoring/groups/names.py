@@ -36,3 +36,8 @@ _LONGEST_STORED = 255
 def stored_name(group: str) -> str:
     """The name itself, or ``~`` and its digest where it is too long for an index or PostgreSQL takes it in no text."""
     return group if len(group) <= _LONGEST_STORED and "\x00" not in group else f"~{key_of(group)}"
+
+
+def label_group(name: str) -> str:
+    """Return the name of a group where it can be read, stored and typed, else ``~`` and its digest."""
+    return stored_name(slug_of(name))

@@ -9,13 +9,13 @@ from typing import Any
 
 from kafkadash.accounts.errors import command_error
 from kafkadash.clusters.models import Cluster
-from kafkadash.core.messages import choose_plural
 from kafkadash.group_changes import group_deletion, offset_deletion
 from kafkadash.group_changes.errors import GroupErrorCode
 from kafkadash.group_changes.forms import ResetForm
 from kafkadash.group_changes.reset import KIND, ResetTarget
-from kafkadash.group_changes.stored_groups import StoredGroup, label_group, load_groups
+from kafkadash.group_changes.stored_groups import StoredGroup, load_groups
 from kafkadash.monitoring.errors import CollectionErrorCode
+from kafkadash.monitoring.groups.names import label_group
 from kafkadash.monitoring.groups.pages import present_groups
 from kafkadash.monitoring.groups.window import SampledMember, members_of
 from kafkadash.monitoring.models import CollectorKind
@@ -91,9 +91,7 @@ class Command(ItemCommand):
             case "reset-offsets":
                 self._reset(cluster, options)
             case "delete":
-                groups = find_groups(cluster, options["names"])
-                title = f"Delete {choose_plural('# group|# groups', len(groups))}"
-                self.propose(cluster, group_deletion.KIND, {"groups": [each.name for each in groups]}, title, options)
+                self._delete(cluster, options)
             case _:
                 [group] = find_groups(cluster, [options["name"]])
                 wanted = {"group": group.name, "topic": options["topic"]}
@@ -137,6 +135,17 @@ class Command(ItemCommand):
                 self.stderr.write(f"{field.label if field else cluster.name}: {message.text}{codes}")
             raise command_error(GroupErrorCode.NOT_PROPOSED, returncode=BAD)
         self.propose(cluster, KIND, form.wanted(), f"Reset offsets of {label_group(group.name)}", options)
+
+    def _delete(self, cluster: Cluster, options: Mapping[str, Any]) -> None:
+        """Propose to delete all groups that are named, or none of them."""
+        names = set(options["names"])
+        if len(names) > group_deletion.MOST_GROUPS:
+            raise command_error(GroupErrorCode.TOO_MANY, most=group_deletion.MOST_GROUPS, returncode=BAD)
+        wanted = {"groups": [each.name for each in find_groups(cluster, sorted(names))]}
+        planned = group_deletion.plan_deletion(cluster, wanted)
+        if planned.left_out:
+            raise command_error(planned.left_out[0], returncode=BAD)
+        self.propose(cluster, group_deletion.KIND, wanted, group_deletion.entitle_deletion(planned.items), options)
 
 
 def _read_target(options: Mapping[str, Any]) -> dict[str, str]:
