@@ -62,6 +62,9 @@ ELECTION_MESSAGES: Mapping[ElectionReasonCode, MessageTemplate] = {
     ElectionReasonCode.NO_REPLICA_LIVE: MessageTemplate(
         "No replica is live, so Kafka cannot elect any.", "Start a broker of the replicas."
     ),
+    ElectionReasonCode.LED_SINCE: MessageTemplate(
+        "The partition had a leader since the plan.", "Refresh the plan, and check the loss again."
+    ),
     ElectionReasonCode.CHOICE_CHANGED: MessageTemplate(
         "Kafka's choice is now {now}; broker {planned} was planned.", "Refresh the plan, and check the loss again."
     ),

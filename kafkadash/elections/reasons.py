@@ -16,6 +16,7 @@ class ElectionReasonCode(StrEnum):
     PREFERRED_OUT_OF_SYNC = "election-preferred-out-of-sync"
     CLEAN_POSSIBLE = "election-clean-possible"
     NO_REPLICA_LIVE = "election-no-replica-live"
+    LED_SINCE = "election-led-since"
     CHOICE_CHANGED = "election-choice-changed"
     LED_AGAIN = "election-led-again"
     LED_BY_ANOTHER = "election-led-by-another"

@@ -2,8 +2,9 @@
 
 Each item is one partition without a leader. Kafka chooses among its live replicas, and what the chosen one does not
 have is lost for good. An item is reached once the approved broker leads, or one that has all committed records. It is
-ready while no live replica is in the ISR or the ELR and Kafka would choose the approved broker, where one was certain,
-and it does not fit otherwise.
+ready while no live replica is in the ISR or the ELR, its leader epoch is the approved one, and Kafka would choose the
+approved broker, where one was certain. It does not fit otherwise: with another leader epoch it had a leader since, so
+other records would be lost than those that were approved.
 
 The rules of the choice are those of org.apache.kafka.controller.PartitionChangeBuilder.electAnyLeader.
 """
@@ -24,12 +25,13 @@ from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, cod
 from kafkadash.elections.errors import ElectionCheckTitle, ElectionErrorCode
 from kafkadash.elections.kind import BATCH, find_other_partition, find_partitions
 from kafkadash.elections.reasons import ChoiceChanged, CleanPossible, ElectionReasonCode, LedAgain, LedByAnother
-from kafkadash.kafka.api import ItemChanged, NotSupported, TopicPartition, WholeClient
+from kafkadash.kafka.api import ELECTION_NOT_NEEDED, ItemChanged, NotSupported, TopicPartition, WholeClient
 from kafkadash.monitoring.eligible_replicas import LeaderCandidates, load_candidates
+from kafkadash.monitoring.freshness import read_statuses
 from kafkadash.monitoring.models import BrokerState, CollectorKind, TopicState
 from kafkadash.monitoring.traffic.collector import read_log_ends
 from kafkadash.short_runs.change_kind import make_short_kind_known
-from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind, name_answers
+from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind, doubt_refusals, name_answers
 from kafkadash.short_runs.plans import share_of_partitions
 from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
 
@@ -41,10 +43,12 @@ APPROVALS = 2
 class LeaderlessPartition:
     """A partition as an election finds it. ``live``: its replicas on live brokers and directories, in their order.
 
-    ``eligible`` and ``last_known`` are None where no broker offers them (KIP-966).
+    ``eligible`` and ``last_known`` are None where no broker offers them (KIP-966). ``leader_epoch`` grows with each
+    change of the leader, also to none; None before Kafka 2.1.
     """
 
     leader: int | None
+    leader_epoch: int | None
     isr: tuple[int, ...]
     live: tuple[int, ...]
     eligible: tuple[int, ...] | None
@@ -89,6 +93,8 @@ def judge_unclean(
         return ItemReading(ReadingState.UNFIT, CleanPossible(found.clean), before)
     if not found.live:
         return ItemReading(ReadingState.UNFIT, PlainReason(ElectionReasonCode.NO_REPLICA_LIVE), before)
+    if found.leader_epoch != wanted.get("leader_epoch"):
+        return ItemReading(ReadingState.UNFIT, PlainReason(ElectionReasonCode.LED_SINCE), before)
     if wanted["choice"] not in (None, found.choice):
         now = "uncertain" if found.choice is None else f"broker {found.choice}"
         return ItemReading(ReadingState.UNFIT, ChoiceChanged(now, wanted["choice"]), before)
@@ -120,28 +126,34 @@ def read_unclean(_: Cluster, client: WholeClient, items: Items, deadline: float)
         lists = eligible.get(TopicPartition(item.content["topic"], p.partition))
         live = tuple(broker for broker in p.replicas if broker in brokers and broker not in p.offline)
         known = (lists.eligible, lists.last_known) if lists else (None, None)
-        partition = LeaderlessPartition(p.leader, p.isr, live, *known)
+        partition = LeaderlessPartition(p.leader, p.leader_epoch, p.isr, live, *known)
         readings[item.subject] = judge_unclean(item, topic_id, p.replicas, partition)
     return readings
 
 
-_NOTHING = LeaderlessPartition(None, (), (), None, None)
+_NOTHING = LeaderlessPartition(None, None, (), (), None, None)
 
 
 def send_unclean(client: WholeClient, items: Items, deadline: float) -> ItemChanged[str]:
-    """Elect with one ElectLeaders request (43), unclean. Kafka leaves a partition alone that has a leader by then."""
+    """Elect with one ElectLeaders request (43), unclean.
+
+    Kafka leaves a partition alone that has a leader by then (84), which a reading settles: it may have all records.
+    """
     subjects = {TopicPartition(item.content["topic"], item.content["partition"]): (item.subject,) for item in items}
-    return name_answers(client.elect_leaders(list(subjects), deadline=deadline, unclean=True), subjects)
+    answer = client.elect_leaders(list(subjects), deadline=deadline, unclean=True)
+    return doubt_refusals(name_answers(answer, subjects), ELECTION_NOT_NEEDED)
 
 
 def plan_unclean(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
-    """Plan elections of partitions without a leader, of one ``topic`` where the input names it. Four queries.
+    """Plan elections of partitions without a leader, of one ``topic`` where the input names it. Five queries.
 
     An item holds all that its approvers see: ISR, ELR, the last end that a leader told, and what live replicas have.
+    An ELR that is older than the newest metadata is unknown.
     """
+    metadata = read_statuses([cluster.pk])[cluster.pk].get(CollectorKind.METADATA)
     rows = TopicState.objects.filter(cluster=cluster, format=1, offline_partitions__gt=0)
     rows = rows.filter(name=wanted["topic"]) if "topic" in wanted else rows
-    stored = list(_load_partitions(cluster, rows.order_by("name")))
+    stored = list(_load_partitions(cluster, rows.order_by("name"), metadata.taken_at if metadata else None))
     ends = read_log_ends(cluster, {each.topic for each in stored})
     items, clean, dead = [], 0, 0
     for each in stored:
@@ -172,8 +184,8 @@ class StoredLeaderless:
     candidates: LeaderCandidates | None
 
 
-def _load_partitions(cluster: Cluster, rows: Any) -> Iterator[StoredLeaderless]:
-    """Yield the partitions of these topics. Three queries."""
+def _load_partitions(cluster: Cluster, rows: Any, since: datetime | None = None) -> Iterator[StoredLeaderless]:
+    """Yield the partitions of these topics; an ELR that was read before ``since`` is unknown. Three queries."""
     topics = list(rows.values_list("name", "topic_id", "partitions"))
     candidates = load_candidates(cluster, [topic_id for _, topic_id, _ in topics])
     brokers = set(
@@ -182,17 +194,24 @@ def _load_partitions(cluster: Cluster, rows: Any) -> Iterator[StoredLeaderless]:
         .values_list("broker_id", flat=True)
     )
     for name, topic_id, partitions in topics:
-        for number, leader, _, replicas, isr, offline in partitions:
+        for number, leader, epoch, replicas, isr, offline in partitions:
             own = candidates.get((topic_id, number))
             live = tuple(broker for broker in replicas if broker in brokers and broker not in offline)
-            lists = (own.eligible, own.last_known) if own else (None, None)
-            found = LeaderlessPartition(leader, tuple(isr), live, *lists)
+            fresh = own is not None and (since is None or own.taken_at >= since)
+            lists = (own.eligible, own.last_known) if own and fresh else (None, None)
+            found = LeaderlessPartition(leader, epoch, tuple(isr), live, *lists)
             yield StoredLeaderless(name, topic_id, number, tuple(replicas), found, own)
 
 
 def _pack_item(each: StoredLeaderless, leader_end: tuple[int, float] | None) -> dict[str, Any]:
-    """``ends``: [broker, log end or null, seconds since the epoch or null] of live replicas, in the order of choice."""
+    """``ends``: [broker, log end or null, seconds since the epoch or null] of live replicas, in the order of choice.
+
+    ``elr_at``: when the ELR was read, in seconds since the epoch; null where it is unknown.
+    """
     known = each.candidates.ends if each.candidates else {}
+    elr_at = None
+    if each.candidates is not None and each.found.eligible is not None:
+        elr_at = round(each.candidates.taken_at.timestamp(), 3)
     ends: list[list[float | None]] = []
     for broker in each.found.live:
         end, at = known.get(broker, (None, None))
@@ -201,10 +220,12 @@ def _pack_item(each: StoredLeaderless, leader_end: tuple[int, float] | None) -> 
         "topic": each.topic,
         "topic_id": each.topic_id,
         "partition": each.partition,
+        "leader_epoch": each.found.leader_epoch,
         "replicas": list(each.replicas),
         "isr": list(each.found.isr),
         "elr": None if each.found.eligible is None else list(each.found.eligible),
         "last_known": None if each.found.last_known is None else list(each.found.last_known),
+        "elr_at": elr_at,
         "choice": each.found.choice,
         "leader_end": None if leader_end is None else list(leader_end),
         "ends": ends,
@@ -245,6 +266,8 @@ def describe_unclean(item: PlannedItem, before: Mapping[str, Any] | None) -> Ite
     end = "last end of a leader unknown" if last is None else f"last end of a leader {last[0]:,}, {_age(last[1], now)}"
     lists = [f"ISR {_name(content['isr'])}"]
     lists += [f"{word} {_name(content[key])}" for word, key in (("ELR", "elr"), ("last known ELR", "last_known"))]
+    if content.get("elr_at") is not None:
+        lists[-1] += f", {_age(content['elr_at'], now)}"
     leader = "none" if there is None else f"broker {there}"
     return ItemWords(
         f"{leader}; {', '.join(lists)}; {end}",

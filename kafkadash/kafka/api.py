@@ -707,7 +707,7 @@ class KafkaChanges(Protocol):
     ) -> ItemChanged[TopicPartition]:
         """ElectLeaders (43): of the preferred replicas, or ``unclean``: of any live one where there is no leader.
 
-        ELECTION_NOT_NEEDED (84) is done.
+        ELECTION_NOT_NEEDED (84) is done where it is preferred, and refused where it is unclean.
         """
         ...
 
@@ -803,7 +803,7 @@ class WholeClient(KafkaClient, KafkaGroups, KafkaGroupChanges, Protocol):
 
 
 UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED = 3, 29
-GROUP_ID_NOT_FOUND = 69
+GROUP_ID_NOT_FOUND, ELECTION_NOT_NEEDED = 69, 84
 MOST_ASKED = 100
 
 

@@ -237,7 +237,7 @@ class WireClient(WireAdmin):
             for topic in response.replica_election_results
             for p in topic.partition_result
         }
-        return sorting.each(codes, fine=ELECTION_NOT_NEEDED)
+        return sorting.each(codes, fine=0 if unclean else ELECTION_NOT_NEEDED)
 
     def create_topics(
         self, topics: Collection[NewTopic], *, deadline: float, validate_only: bool = False

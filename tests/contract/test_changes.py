@@ -204,7 +204,9 @@ def test_unclean_election__elects_a_live_replica_where_nobody_leads(fake: FakeKa
     fake.model.fence(1)
     own.isr, own.leader = [1], -1
     assert fake_admin.elect_leaders([orphan], deadline=DEADLINE).refused[orphan].code == 80
-    assert fake_admin.elect_leaders([orphan, led], deadline=DEADLINE, unclean=True).done == {orphan, led}
+    elected = fake_admin.elect_leaders([orphan, led], deadline=DEADLINE, unclean=True)
+    assert elected.done == {orphan}
+    assert elected.refused[led].code == 84
     assert (own.leader, own.isr, fake.model.partition("orders", 1).leader) == (2, [2], 2)
 
 

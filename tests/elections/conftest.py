@@ -79,7 +79,7 @@ class UncleanWorld(ElectionWorld):
     def orphan(self, topic: str, partition: int, isr: list[int], down: list[int]) -> None:
         """Take the leader of a partition away, in Kafka and as stored; these brokers are down."""
         own = self.kafka.model.partitions[topic, partition]
-        own.leader, own.isr = None, set(isr)
+        own.leader, own.leader_epoch, own.isr = None, 6, set(isr)
         for broker in down:
             self.kafka.model.brokers[broker] = False
         BrokerState.objects.filter(cluster=self.cluster, broker_id__in=down).update(fenced=True)

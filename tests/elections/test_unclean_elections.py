@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from django.db import IntegrityError, transaction
@@ -20,7 +21,7 @@ from kafkadash.elections.errors import ElectionErrorCode
 from kafkadash.elections.reasons import ElectionReasonCode
 from kafkadash.elections.unclean import LeaderlessPartition, count_lost, plan_unclean
 from kafkadash.kafka.api import EligibleReplicas, ItemError, TopicPartition
-from kafkadash.monitoring.models import BrokerState, TopicState
+from kafkadash.monitoring.models import BrokerState, EligibleReplicaState, TopicState
 from kafkadash.short_runs import fail_points
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.kinds import items_of
@@ -58,7 +59,7 @@ def test_choice__is_that_of_kafkas_rules_where_it_is_certain(
     clean: int | None,
     choice: int | None,
 ) -> None:
-    found = LeaderlessPartition(None, isr, live, eligible, last_known)
+    found = LeaderlessPartition(None, 6, isr, live, eligible, last_known)
     assert (found.clean, found.choice) == (clean, choice)
 
 
@@ -80,6 +81,18 @@ def test_plan__holds_what_approvers_see(orphaned: UncleanWorld) -> None:
     assert (content["isr"], content["elr"], content["last_known"], content["choice"]) == ([3], [], [], 1)
     assert content["leader_end"][0] == 1000
     assert [row[:2] for row in content["ends"]] == [[1, 900], [2, 1000]], "broker 3 is down"
+
+
+def test_plan__elr_is_older_than_the_metadata__is_unknown(orphaned: UncleanWorld) -> None:
+    orphaned.orphan("orders", 0, isr=[], down=[3])
+    orphaned.know([], [2], {1: 900})
+    [item] = plan_unclean(orphaned.cluster, {}).items
+    assert item.content["elr_at"] == round(orphaned.clock.timestamp(), 3)
+    assert (item.content["elr"], item.content["choice"]) == ([], 2)
+    EligibleReplicaState.objects.update(taken_at=orphaned.clock - timedelta(minutes=2))
+    content = plan_unclean(orphaned.cluster, {}).items[0].content
+    assert [content[key] for key in ("elr", "last_known", "elr_at", "choice")] == [None] * 4
+    assert content["ends"][0][:2] == [1, 900], "each end has its own age"
 
 
 def test_plan__log_ends_are_of_a_topic_that_was_deleted__are_unknown(orphaned: UncleanWorld) -> None:
@@ -175,6 +188,31 @@ def test_run__partition_is_led_again_by_its_isr__is_not_needed(orphaned: Unclean
     assert orphaned.uncleanly == 0
 
 
+def test_run__answer_is_lost_and_the_leader_once_more__is_not_sent_again(orphaned: UncleanWorld) -> None:
+    change = orphaned.step(orphaned.queue())
+    orphaned.kafka.lose = True
+    orphaned.step(change)
+    orphaned.kafka.lose = None
+    own = orphaned.kafka.model.partitions["orders", 0]
+    own.leader, own.leader_epoch, own.isr = None, own.leader_epoch + 1, {3}
+    change = orphaned.until(change, "done")
+    assert orphaned.states(change) == {"orders-0": "skipped"}
+    assert (orphaned.reasons(change), orphaned.uncleanly) == ({"orders-0": ElectionReasonCode.LED_SINCE}, 1)
+
+
+def test_run__isr_leads_again_as_the_request_arrives__is_not_called_done(orphaned: UncleanWorld) -> None:
+    def return_before(call: str) -> None:
+        if call == "elect_leaders":
+            orphaned.kafka.model.brokers[3] = True
+            orphaned.kafka.model.partitions["orders", 0].leader = 3
+
+    change = orphaned.step(orphaned.queue())
+    orphaned.kafka.before = return_before
+    change = orphaned.until(change, "done")
+    assert (orphaned.states(change), orphaned.uncleanly) == ({"orders-0": "unchanged"}, 1)
+    assert orphaned.reasons(change) == {"orders-0": ElectionReasonCode.LED_AGAIN}
+
+
 def test_run__choice_was_not_certain__any_live_replica_leads(orphaned: UncleanWorld) -> None:
     orphaned.orphan("orders", 0, isr=[], down=[3])
     orphaned.know(None, None, {})
@@ -214,6 +252,10 @@ def loss_of_all(world: UncleanWorld) -> None:
     world.kafka.model.brokers.update({1: False, 2: False})
 
 
+def second_loss(world: UncleanWorld) -> None:
+    world.kafka.model.partitions["orders", 0].leader_epoch += 2
+
+
 def led_by_another(world: UncleanWorld) -> None:
     world.kafka.model.partitions["orders", 0].leader = 2
 
@@ -229,6 +271,7 @@ SPOILS = [
     (eligible_is_live, ElectionReasonCode.CLEAN_POSSIBLE),
     (loss_of_the_choice, ElectionReasonCode.CHOICE_CHANGED),
     (loss_of_all, ElectionReasonCode.NO_REPLICA_LIVE),
+    (second_loss, ElectionReasonCode.LED_SINCE),
     (led_by_another, ElectionReasonCode.LED_BY_ANOTHER),
 ]
 

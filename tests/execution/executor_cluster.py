@@ -39,6 +39,7 @@ class Partition:
     leader: int | None
     size: float
     min_isr: int = 1
+    leader_epoch: int = 5
     adding: set[int] = field(default_factory=set)
     removing: set[int] = field(default_factory=set)
     left: dict[int, float] = field(default_factory=dict)

@@ -358,11 +358,14 @@ class ModelKafka:
     def _elect(self, item: TopicPartition, _: tuple[int, ...] | None) -> None:
         self.model.elect((item.topic, item.partition))
 
-    def _elect_uncleanly(self, item: TopicPartition, _: tuple[int, ...] | None) -> None:
+    def _elect_uncleanly(self, item: TopicPartition, _: tuple[int, ...] | None) -> ItemError | None:
         own = self.model.partitions[item.topic, item.partition]
-        if own.leader is None:
-            own.leader = next(broker for broker in own.replicas if self.model.brokers[broker])
-            own.isr = {own.leader}
+        if own.leader is not None:
+            return ItemError(as_message("has a leader"), 84, "ELECTION_NOT_NEEDED")
+        own.leader = next(broker for broker in own.replicas if self.model.brokers[broker])
+        own.isr = {own.leader}
+        own.leader_epoch += 1
+        return None
 
     def _configure(self, change: ConfigChange) -> None:
         own = self.configs.setdefault(change.resource, {})
@@ -393,7 +396,7 @@ class ModelKafka:
             PartitionMetadata(
                 number,
                 p.leader,
-                5,
+                p.leader_epoch,
                 p.replicas,
                 tuple(sorted(p.isr)),
                 tuple(b for b in p.replicas if not self.model.brokers.get(b)),
