@@ -146,7 +146,7 @@ def _rules(change: ChangeRequest) -> PolicyRules:
         policy = change.cluster.policy
     except Policy.DoesNotExist:
         policy = Policy(cluster=change.cluster)
-    return rules_of(policy, change.kind)
+    return rules_of(policy, change)
 
 
 def _why_not(user: User | AnonymousUser, change: ChangeRequest, may: frozenset[str]) -> str:

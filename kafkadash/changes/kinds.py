@@ -91,6 +91,7 @@ class ChangeKind:
     ``changes.plans.refresh_plan`` ends it.
     ``starts``: whether an approved request of this kind can be run by this version. ``approvals_needed``: the fewest
     approvals, whatever the policy says; with more than one, authors never approve and there is no break-glass.
+    ``approvals_by_plan``: the fewest of a request with its plan, where some need more than others of the kind.
     ``moved``: told of each new state with the one before, in the transaction that stores it and with the request as it
     was; what it needs of the request beside its state is there. ``copied``: takes over what the kind keeps beside a
     request, from the original to its copy. ``related``: names for ``select_related`` of what ``facts`` reads, so that a
@@ -116,6 +117,7 @@ class ChangeKind:
     replan: Callable[[ChangeRequest, User], None]
     starts: bool = False
     approvals_needed: int = 1
+    approvals_by_plan: Callable[[ChangeRequest], int] | None = None
     moved: Callable[[ChangeRequest, ChangeState, ChangeState], None] | None = None
     copied: Callable[[ChangeRequest, ChangeRequest], None] | None = None
     related: tuple[str, ...] = ()
@@ -150,3 +152,10 @@ def kind_of(name: str) -> ChangeKind:
 def least_approvals(name: str) -> int:
     """Return the fewest approvals of a kind; 1 for a kind that this version does not know, which cannot start."""
     return _kinds[name].approvals_needed if name in _kinds else 1
+
+
+def find_least_approvals(change: ChangeRequest) -> int:
+    """Return the fewest approvals of a request with its plan. Raises UnknownKind."""
+    kind = kind_of(change.kind)
+    by_plan = kind.approvals_by_plan(change) if kind.approvals_by_plan is not None else 1
+    return max(kind.approvals_needed, by_plan)

@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 
 from kafkadash.accounts.models import User
 from kafkadash.changes.errors import ChangedMeanwhile, ChangeErrorCode, ChangeRefused, EditedMeanwhile
-from kafkadash.changes.kinds import kind_of
+from kafkadash.changes.kinds import find_least_approvals, kind_of
 from kafkadash.changes.models import ChangeRequest, PlanArtifact
 from kafkadash.changes.plan import hash_artifact
 from kafkadash.changes.policy import rules_for
@@ -51,6 +51,7 @@ def store_plan(change_id: int, version: int, artifact: bytes, rows: int, topolog
             {
                 "artifact": planned.artifact,
                 "digest": planned.digest,
+                "least_approvals": planned.least_approvals,
                 "topology_at": topology_at,
                 "risk": None,
                 "risk_reasons": [],
@@ -100,11 +101,12 @@ def refresh_plan(
                 digest=planned.digest,
                 level=judged.level,
             ),
-            rules_for(row),
+            rules_for(planned),
             datetime.now(UTC),
             actor=user,
             fields={
                 "artifact": kept,
+                "least_approvals": planned.least_approvals,
                 "topology_at": topology_at,
                 "risk": judged.points,
                 "risk_reasons": [[reason.points, reason.message.as_json()] for reason in judged.reasons],
@@ -147,4 +149,5 @@ def _apply_plan(row: ChangeRequest, artifact: PlanArtifact, topology_at: datetim
     planned = reload_change(row)
     planned.artifact, planned.topology_at = artifact, topology_at
     planned.digest = kind_of(row.kind).digest(planned)
+    planned.least_approvals = find_least_approvals(planned)
     return planned

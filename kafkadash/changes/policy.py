@@ -49,16 +49,16 @@ def policy_of(cluster: Cluster) -> Policy:
     return Policy.objects.filter(cluster=cluster).first() or Policy(cluster=cluster)
 
 
-def rules_of(policy: Policy, kind: str = "") -> PolicyRules:
-    """Return the policy as ``changes.state_machine`` takes it, and as strict as the kind of change wants it."""
+def rules_of(policy: Policy, change: ChangeRequest | None = None) -> PolicyRules:
+    """Return the policy as ``changes.state_machine`` takes it, and as strict as kind and plan of a request want it."""
     rules = PolicyRules(**{name: getattr(policy, name) for name in FIELDS})
-    least = least_approvals(kind)
+    least = 1 if change is None else max(least_approvals(change.kind), change.least_approvals)
     return rules if least == 1 else replace(rules, least=least, self_approval=False, break_glass=False)
 
 
 def rules_for(change: ChangeRequest) -> PolicyRules:
-    """Return the rules of a request, by its cluster's policy and its kind. One query."""
-    return rules_of(policy_of(change.cluster), change.kind)
+    """Return the rules of a request, by its cluster's policy, its kind and its plan. One query."""
+    return rules_of(policy_of(change.cluster), change)
 
 
 def change_policy(

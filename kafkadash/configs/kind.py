@@ -49,6 +49,8 @@ from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
 KIND = "config-edit"
 BATCH = 1000
 MIN_ISR = "min.insync.replicas"
+UNCLEAN_ELECTION = "unclean.leader.election.enable"
+UNCLEAN_APPROVALS = 2
 _SHOWN = 100
 _OWN_ORIGINS = {
     OwnerKind.TOPIC: ConfigOrigin.DYNAMIC_TOPIC_CONFIG,
@@ -264,13 +266,25 @@ def puts_records_at_risk(item: PlannedItem) -> bool:
     """Return whether Kafka keeps records for a shorter time by an item, or may lose them. Not known counts as yes."""
     key = item.content["key"].removeprefix("log.")
     before, after = (_value_in_force(item, item.content[field]) for field in ("before", "value"))
-    if key in ("cleanup.policy", "unclean.leader.election.enable"):
+    if key in ("cleanup.policy", UNCLEAN_ELECTION):
         return not is_same_value(before, after) and after != "false"
     if key in ("retention.ms", "retention.minutes", "retention.hours", "retention.bytes"):
         return _limit_of(after) < _limit_of(before) or before is None or after is None
     if key == MIN_ISR:
         return before is None or after is None or _limit_of(after) < _limit_of(before)
     return False
+
+
+def count_approvals(items: Items) -> int:
+    """Return the fewest approvals: as many as an unclean election needs where Kafka elects uncleanly by itself."""
+    return UNCLEAN_APPROVALS if any(map(lets_elect_uncleanly, items)) else 1
+
+
+def lets_elect_uncleanly(item: PlannedItem) -> bool:
+    """Return whether Kafka may elect uncleanly by itself after an item. Not known counts as yes."""
+    if item.content["key"] != UNCLEAN_ELECTION:
+        return False
+    return (_value_in_force(item, item.content["value"]) or "").strip().lower() != "false"
 
 
 def _value_in_force(item: PlannedItem, value: str | None) -> str | None:
@@ -310,6 +324,8 @@ def describe_start(items: Items) -> list[str]:
     configs = choose_plural("# config|# configs", len(items))
     where = owners[0] if len(owners) == 1 else f"{len(owners):,} topics or brokers"
     sentences = [f"{configs} of {where} {'changes' if len(items) == 1 else 'change'}. Kafka applies that at once."]
+    if any(map(lets_elect_uncleanly, items)):
+        sentences.append("Kafka may then elect leaders that lack records, without asking.")
     if any(map(puts_records_at_risk, items)):
         sentences.append("Kafka may delete or lose records by it. A rollback restores the values, not the records.")
     return sentences
@@ -349,6 +365,7 @@ def make_known() -> None:
             words=describe_edit,
             start_words=describe_start,
             columns=("Config", "Now", "Planned"),
+            approvals_of_items=count_approvals,
             validate=validate_values,
             rollback_input=find_rollback,
         )

@@ -45,6 +45,7 @@ RUN_WORDS = kinds.RunWords(
 def make_short_kind_known(kind: ShortKind) -> None:
     """Register a kind, in ``AppConfig.ready`` of its room."""
     keep_short_kind(kind)
+    of_items = kind.approvals_of_items
     kinds.register_kind(
         kinds.ChangeKind(
             name=kind.name,
@@ -60,6 +61,7 @@ def make_short_kind_known(kind: ShortKind) -> None:
             replan=replan_items,
             starts=True,
             approvals_needed=kind.approvals_needed,
+            approvals_by_plan=(lambda change: of_items(items_of(change))) if of_items else None,
             moved=follow_change_state,
             copied=plan_copy,
             start_words=lambda change, _: kind.start_words(items_of(change)),

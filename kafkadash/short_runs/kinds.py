@@ -67,7 +67,8 @@ class ShortKind:
     ``words`` describes an item, with the values found before it was sent where these are known. ``start_words``:
     sentences about a start. ``columns``: heads of the columns of the item, of its value now and of the one planned.
     ``obstacle``: why a run has to wait on a cluster, as stored. ``confirm``: the text that a person has to type before
-    items are submitted; None where nothing has to be typed. ``approvals_needed``: as of ``ChangeKind``. ``validate``:
+    items are submitted; None where nothing has to be typed. ``approvals_needed``: as of ``ChangeKind``.
+    ``approvals_of_items``: the fewest approvals of these items, where some need more than others. ``validate``:
     Kafka says of items what ``send`` would do, and changes nothing; what it refuses makes a queued change stale.
     ``rollback_input``: the input of a change that restores what items had before, from items that are done with the
     values found before each; None where there is no rollback.
@@ -92,6 +93,7 @@ class ShortKind:
     obstacle: Callable[[Cluster], CodedReason | None] = lambda _: None
     confirm: Callable[[Items], str] | None = None
     approvals_needed: int = 1
+    approvals_of_items: Callable[[Items], int] | None = None
     validate: Callable[[WholeClient, Items, float], ItemChanged[str]] | None = None
     rollback_input: Callable[[Sequence[DoneItem]], Mapping[str, Any]] | None = None
 

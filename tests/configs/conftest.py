@@ -9,7 +9,7 @@ import pytest
 
 from kafkadash.accounts.models import User
 from kafkadash.changes.models import ChangeRequest
-from kafkadash.configs.kind import KIND
+from kafkadash.configs.kind import KIND, UNCLEAN_ELECTION
 from kafkadash.kafka.api import CLUSTER_DEFAULT, ConfigResource, ConfigType
 from kafkadash.monitoring.models import BrokerState, ConfigCatalog, TopicState
 from tests.execution.worlds import model_of
@@ -25,6 +25,7 @@ TOPIC_KEYS: dict[str, list[Any]] = {
     MIN_ISR: [ConfigType.INT, False, False, ["1", "default"]],
     "preallocate": [ConfigType.BOOLEAN, False, False, ["false", "default"]],
     RETENTION: [ConfigType.LONG, False, False, ["604800000", "default"]],
+    UNCLEAN_ELECTION: [ConfigType.BOOLEAN, False, False, ["false", "default"]],
 }
 BROKER_KEYS: dict[str, list[Any]] = {
     "leader.replication.throttled.rate": [ConfigType.LONG, False, False, None],

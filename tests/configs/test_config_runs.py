@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 from unittest import mock
 
 import pytest
 
+from kafkadash.accounts.models import User
 from kafkadash.changes import services
 from kafkadash.changes.checks import ChangeCheck, CheckResult
 from kafkadash.changes.errors import ChangeErrorCode, ChangeRefused
-from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.models import ChangeRequest, Policy
 from kafkadash.changes.risk import RiskLevel, level_of
+from kafkadash.changes.state_machine import WorkflowErrorCode
+from kafkadash.clusters.models import ClusterRole, Role
 from kafkadash.configs.errors import ConfigErrorCode
-from kafkadash.configs.kind import KIND, find_rollback, plan_edits
+from kafkadash.configs.kind import KIND, UNCLEAN_ELECTION, find_rollback, plan_edits
 from kafkadash.configs.reasons import ConfigReasonCode
 from kafkadash.core.messages import as_message
 from kafkadash.jobs.models import Job
@@ -30,6 +34,7 @@ from kafkadash.short_runs.rollback import propose_rollback
 from kafkadash.short_runs.state import PlannedItem
 from tests.configs.conftest import MIN_ISR, ORDERS, RETENTION, ConfigWorld
 from tests.elections.test_election_runs import killed_at
+from tests.raised_codes import raises_code
 
 pytestmark = pytest.mark.django_db
 INVALID = ItemError(as_message("Invalid value -2 for configuration retention.ms"), 40, "INVALID_CONFIG")
@@ -60,6 +65,41 @@ def test_plan__of_several_owners__tells_values_and_leaves_out_what_needs_nothing
         ConfigErrorCode.LEFT_OUT_GONE: 4,
         ConfigErrorCode.LEFT_OUT_SAME: 2,
     }
+
+
+def test_approvals__two_where_kafka_may_elect_uncleanly_by_itself(
+    world: ConfigWorld, make_user: Callable[..., User]
+) -> None:
+    Policy.objects.create(cluster=world.cluster, approvals_high=1, self_approval=True, break_glass=True)
+    harmless = world.draft(world.edit("orders", UNCLEAN_ELECTION, "false"))
+    draft = world.draft(world.edit("orders", UNCLEAN_ELECTION, "TRUE"))
+    assert (harmless.least_approvals, draft.least_approvals) == (1, 2)
+    change = services.submit(draft, world.operator, why="It has to go on.", version=draft.version)
+    assert change.approvals_needed == 2
+    for role in (Role.APPROVER, Role.ADMIN):
+        ClusterRole.objects.create(user=world.operator, role=role)
+    with raises_code(WorkflowErrorCode.OWN_HANDS, ChangeRefused):
+        services.approve(change, world.operator, change.digest)
+    with raises_code(WorkflowErrorCode.GLASS_NEVER, ChangeRefused):
+        services.break_glass(change, world.operator, change.digest, "It burns.")
+    states = [services.approve(change, make_user(name, Role.APPROVER), change.digest).state for name in ("ann", "ben")]
+    assert states == ["proposed", "approved"]
+
+
+def test_refresh__plan_needs_two_approvals_by_now(
+    world: ConfigWorld, django_capture_on_commit_callbacks: Callable[..., Any]
+) -> None:
+    world.set_value("orders", UNCLEAN_ELECTION, "true")
+    edit, topic = world.edit("orders", UNCLEAN_ELECTION, "true"), {"of": "topic", "ids": ["id-of-orders"]}
+    draft = world.draft({"edits": [*edit["edits"], {**topic, "key": RETENTION, "value": "60000"}]})
+    change = services.submit(draft, world.operator, why="It has to go on.", version=draft.version)
+    assert (change.least_approvals, len(items_of(change))) == (1, 1), "it is set so already"
+    world.set_value("orders", UNCLEAN_ELECTION, None)
+    ChangeRequest.objects.filter(pk=change.pk).update(state="stale")
+    with django_capture_on_commit_callbacks(execute=True):
+        services.start_refresh(change, world.operator)
+    change.refresh_from_db()
+    assert (change.state, change.least_approvals, change.approvals_needed) == ("proposed", 2, 2)
 
 
 def test_run__sets_and_removes_after_kafka_validated__rollback_restores(world: ConfigWorld) -> None:
