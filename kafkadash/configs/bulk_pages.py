@@ -66,7 +66,7 @@ def topics(request: HttpRequest, slug: str) -> HttpResponse:
     edit = {"of": str(OwnerKind.TOPIC), "ids": wanted["ids"], "key": wanted["key"], "value": wanted["value"]}
     title = f"{wanted['key']} of {choose_plural('# topic|# topics', len(wanted['ids']))}"
     try:
-        draft = create_item_draft(request, cluster, ItemProposal(KIND, {"edits": [edit]}, title), title, "")
+        draft = create_item_draft(request, cluster, ItemProposal(KIND, {"edits": [edit]}, title))
     except ChangeRefused as refused:
         return _show_form(request, cluster, keys, form, refused.message, HTTPStatus.CONFLICT)
     return redirect("short_runs:draft", draft.pk)

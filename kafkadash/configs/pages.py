@@ -79,7 +79,7 @@ def _edit(request: HttpRequest, cluster: Cluster, owner: ConfigOwner) -> HttpRes
     if len(read.edits) == 1:
         title = f"{read.edits[0]['key']} of {owner.subject}"
     try:
-        draft = create_item_draft(request, cluster, ItemProposal(KIND, {"edits": read.edits}, title), title, "")
+        draft = create_item_draft(request, cluster, ItemProposal(KIND, {"edits": read.edits}, title))
     except ChangeRefused as error:
         return _show_form(request, cluster, owner, read, error.message, HTTPStatus.CONFLICT)
     return redirect("short_runs:draft", draft.pk)

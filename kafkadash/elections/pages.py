@@ -49,7 +49,7 @@ def choose(request: HttpRequest, slug: str) -> HttpResponse:
     if isinstance(chosen, CodedMessage):
         return _show_choice(request, cluster, chosen, HTTPStatus.BAD_REQUEST)
     try:
-        draft = create_item_draft(request, cluster, _propose_selection(chosen), _title_selection(chosen), "")
+        draft = create_item_draft(request, cluster, _propose_selection(chosen))
     except ChangeRefused as refused:
         return _show_choice(request, cluster, refused.message, HTTPStatus.CONFLICT)
     return redirect("short_runs:draft", draft.pk)

@@ -20,7 +20,7 @@ from kafkadash.core.messages import CodedMessage, message_json
 from kafkadash.monitoring.stored_commands import BAD, StoredFactsCommand, add_output_options
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.kinds import Items, items_of, short_kind
-from kafkadash.short_runs.plans import create_planned_draft
+from kafkadash.short_runs.plans import create_planned_draft, shorten_title
 
 MOST_SHOWN = 100
 
@@ -31,8 +31,9 @@ class ItemCommand(StoredFactsCommand):
     def propose(self, cluster: Cluster, kind: str, wanted: Mapping[str, Any], title: str, options: Any) -> None:
         """Raises CodedCommandError; a draft that cannot be submitted stays, and its address is printed before."""
         user = find_proposer(options["user"])
+        title = options["title"] or shorten_title(title)
         try:
-            draft = create_planned_draft(cluster, user, kind, wanted, options["title"] or title, options["reason"])
+            draft = create_planned_draft(cluster, user, kind, wanted, title, options["reason"])
         except (ChangeRefused, ActionForbidden) as refused:
             raise command_error(refused.message, returncode=BAD) from refused
         items = items_of(draft)

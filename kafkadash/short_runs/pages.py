@@ -29,13 +29,13 @@ from kafkadash.monitoring.models import CollectorKind
 from kafkadash.short_runs.change_kind import preview_items, review_items
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.kinds import Items, ShortKind, is_short, items_of, short_kind
-from kafkadash.short_runs.plans import create_planned_draft, plan_draft, plan_items
+from kafkadash.short_runs.plans import create_planned_draft, plan_draft, plan_items, shorten_title
 from kafkadash.short_runs.rollback import propose_rollback
 
 
 @dataclass(frozen=True, slots=True)
 class ItemProposal:
-    """A proposal before it is a change: ``wanted`` is its input, ``title`` the one that is offered.
+    """A proposal before it is a change: ``wanted`` is its input, ``title`` the one that is offered, of any length.
 
     ``notes``: what else the page says of it.
     """
@@ -59,7 +59,7 @@ def show_proposal(request: HttpRequest, cluster: Cluster, proposal: ItemProposal
     if wrong:
         return _show_proposal(request, cluster, proposal, wrong=wrong)
     try:
-        draft = create_item_draft(request, cluster, proposal, _typed(request, "title", "") or proposal.title, why)
+        draft = create_item_draft(request, cluster, proposal, _typed(request, "title", ""), why)
     except ChangeRefused as refused:
         return _show_proposal(request, cluster, proposal, refused)
     user = request.user
@@ -81,7 +81,7 @@ def _show_proposal(
         **bar,
         "section": "status",
         "tab": "",
-        "title": _typed(request, "title", "") or proposal.title,
+        "title": _typed(request, "title", "") or shorten_title(proposal.title),
         "why": _typed(request, "why", ""),
         "wrong": wrong or {},
         "refused": refused,
@@ -97,11 +97,15 @@ def _show_proposal(
 
 
 def create_item_draft(
-    request: HttpRequest, cluster: Cluster, proposal: ItemProposal, title: str, why: str
+    request: HttpRequest, cluster: Cluster, proposal: ItemProposal, typed_title: str = "", why: str = ""
 ) -> ChangeRequest:
-    """Create and plan a draft, or nothing of it. Raises ChangeRefused, also where there is nothing to do."""
+    """Create and plan a draft, or nothing of it; without a typed title it has the offered one.
+
+    Raises ChangeRefused, also where there is nothing to do.
+    """
     user = request.user
     assert isinstance(user, User), "a view of PROPOSE lets nobody else in"
+    title = typed_title or shorten_title(proposal.title)
     return create_planned_draft(cluster, user, proposal.kind, proposal.wanted, title, why, request)
 
 

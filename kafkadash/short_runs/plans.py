@@ -17,6 +17,7 @@ from kafkadash.changes.checks import ChangeCheck, CheckOutcome, CheckResult, Che
 from kafkadash.changes.errors import ChangeErrorCode, ChangeRefused
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.plans import refresh_plan, store_plan
+from kafkadash.changes.request_validation import LONGEST_TITLE
 from kafkadash.changes.rights import check_rights
 from kafkadash.clusters.models import Cluster
 from kafkadash.core import clock
@@ -31,6 +32,11 @@ log = structlog.get_logger(__name__)
 
 MOST_ITEMS = 50_000
 MOST_PROBLEMS = 20
+
+
+def shorten_title(offered: str) -> str:
+    """Return an offered title as long as a request may have one: names of topics are longer. Typed ones are refused."""
+    return offered if len(offered) <= LONGEST_TITLE else f"{offered[: LONGEST_TITLE - 1]}…"
 
 
 def read_freshness(kind: ShortKind, cluster: Cluster, now: datetime) -> FactFreshness:

@@ -16,12 +16,11 @@ from kafkadash.clusters.access import PROPOSE
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.kinds import short_kind
 from kafkadash.short_runs.models import ShortItem
-from kafkadash.short_runs.plans import plan_draft, refuse_empty_plan
+from kafkadash.short_runs.plans import plan_draft, refuse_empty_plan, shorten_title
 from kafkadash.short_runs.state import ItemState, PlannedItem
 
 WORD = "rollback"
 """``ChangeRequest.origin_word``."""
-LONGEST_TITLE = ChangeRequest._meta.get_field("title").max_length
 
 
 @transaction.atomic
@@ -44,7 +43,7 @@ def propose_rollback(change: ChangeRequest, user: User, request: HttpRequest | N
         row.cluster,
         row.kind,
         user,
-        title=f"Rollback of #{row.pk}: {row.title}"[:LONGEST_TITLE],
+        title=shorten_title(f"Rollback of #{row.pk}: {row.title}"),
         input=kind.rollback_input(done),
         options={},
         origin=row,

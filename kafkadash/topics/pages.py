@@ -49,7 +49,7 @@ def create(request: HttpRequest, slug: str) -> HttpResponse:
     names = wanted["names"]
     title = f"Create topic {names[0]}" if len(names) == 1 else f"Create {choose_plural('# topic|# topics', len(names))}"
     try:
-        draft = create_item_draft(request, cluster, ItemProposal(KIND, wanted, title), title, "")
+        draft = create_item_draft(request, cluster, ItemProposal(KIND, wanted, title))
     except ChangeRefused as refused:
         return _show_form(request, cluster, brokers, form, refused, HTTPStatus.CONFLICT)
     return redirect("short_runs:draft", draft.pk)
@@ -111,7 +111,7 @@ def delete_several(request: HttpRequest, slug: str) -> HttpResponse:
         return _show_choice(request, cluster, form, status=HTTPStatus.BAD_REQUEST)
     title = f"Delete {choose_plural('# topic|# topics', len(ids))}"
     try:
-        draft = create_item_draft(request, cluster, ItemProposal(DELETION, {"topic_ids": ids}, title), title, "")
+        draft = create_item_draft(request, cluster, ItemProposal(DELETION, {"topic_ids": ids}, title))
     except ChangeRefused as refused:
         return _show_choice(request, cluster, form, refused, HTTPStatus.CONFLICT)
     return redirect("short_runs:draft", draft.pk)

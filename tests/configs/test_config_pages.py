@@ -127,6 +127,13 @@ def test_form__of_a_broker__refuses_locked_keys_whatever_is_sent(
     assert "secret-1" not in page.html
 
 
+def test_form__name_is_longer_than_a_title__offers_a_shorter_one(client: Client) -> None:
+    TopicState.objects.filter(name="orders").update(name="o" * 249)
+    client.post(f"/clusters/demo/topics/{'o' * 249}/configs/", {f"value:{RETENTION}": "60000", f"was:{RETENTION}": ""})
+    title = ChangeRequest.objects.get().title
+    assert (len(title), title[:25], title[-1]) == (200, "retention.ms of ooooooooo", "…")
+
+
 def test_form__nothing_was_changed__is_refused(client: Client) -> None:
     same = {f"value:{MIN_ISR}": " 2", f"was:{MIN_ISR}": "2"}
     assert Page.read(client.post(TOPIC, same)).refusal == ConfigErrorCode.NOTHING_CHANGED
