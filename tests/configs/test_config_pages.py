@@ -12,7 +12,6 @@ from kafkadash.changes.models import ChangeRequest
 from kafkadash.configs.edits import MOST_CHARACTERS
 from kafkadash.configs.errors import ConfigErrorCode
 from kafkadash.monitoring.models import ConfigCatalog, TopicState
-from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.kinds import items_of
 from tests.configs.conftest import MIN_ISR, RETENTION, ConfigWorld
 from tests.pages.conftest import Page
@@ -142,7 +141,7 @@ def test_form__nothing_was_changed__is_refused(client: Client) -> None:
 def test_form__the_value_is_set_so_by_now__says_that_nothing_is_left(client: Client, world: ConfigWorld) -> None:
     world.set_value("orders", RETENTION, "60000")
     page = Page.read(client.post(TOPIC, {f"value:{RETENTION}": "60000", f"was:{RETENTION}": ""}))
-    assert page.refusal == ShortRunErrorCode.NOTHING_TO_DO
+    assert page.refusal == ConfigErrorCode.LEFT_OUT_SAME
     assert not ChangeRequest.objects.exists()
 
 

@@ -118,7 +118,7 @@ def test_choice__of_partitions_of_several_topics__becomes_a_draft(client: Client
         ("bills-0 orders-0", ElectionErrorCode.PARTITION_UNKNOWN),
         ("orders-99999999999999999999", ElectionErrorCode.PARTITION_FORMAT),
         ("orders-0 " * 1001, ElectionErrorCode.TOO_MANY_PARTITIONS),
-        ("clicks-0", ShortRunErrorCode.NOTHING_TO_DO),
+        ("clicks-0", ElectionErrorCode.LED_LEFT_OUT),
     ],
 )
 def test_choice__is_wrong__is_refused_and_kept(client: Client, typed: str, code: str) -> None:
