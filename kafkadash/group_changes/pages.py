@@ -99,7 +99,7 @@ def _draft_deletion(request: HttpRequest, cluster: Cluster, names: list[str]) ->
     """Raises ChangeRefused."""
     wanted = {"groups": names}
     title = group_deletion.entitle_deletion(group_deletion.plan_deletion(cluster, wanted).items)
-    return create_item_draft(request, cluster, ItemProposal(group_deletion.KIND, wanted, title), title, "")
+    return create_item_draft(request, cluster, ItemProposal(group_deletion.KIND, wanted, title))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
