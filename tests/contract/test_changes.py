@@ -304,6 +304,10 @@ def test_offsets_are_committed_by_nobody_and_deleted(admin: WireClient, backend:
     group, first, second = f"of-{topic_name}", TopicPartition(topic_name, 0), TopicPartition(topic_name, 1)
     absent = TopicPartition(f"no-{topic_name}", 0)
 
+    wait_until(  # the coordinator hears of the topic after the broker that was asked for it
+        lambda: admin.commit_offsets(group, {first: 1, second: 1}, deadline=DEADLINE).done == {first, second},
+        "the coordinator knows the topic",
+    )
     committed = admin.commit_offsets(group, {first: 7, second: 0, absent: 1}, deadline=DEADLINE)
     told = admin.committed([group], deadline=DEADLINE).offsets[group]
     [described] = admin.describe_groups([group, f"no-{group}"], deadline=DEADLINE).values()
