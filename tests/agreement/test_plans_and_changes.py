@@ -47,6 +47,7 @@ READ = (
     CollectorKind.QUORUM,
     CollectorKind.LOG_DIRS,
     CollectorKind.CONFIGS,
+    CollectorKind.VERSIONS,
 )
 
 

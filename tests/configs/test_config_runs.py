@@ -177,18 +177,18 @@ def test_draft__kafka_refuses_a_value__is_not_submitted(world: ConfigWorld) -> N
     assert validate().result is CheckResult.PASSED
     assert world.requests == 0
     draft = world.draft(world.edit("clicks", MIN_ISR, "1"))
-    world.kafka.lose = False
+    world.kafka.lose_configs = False
     assert [problem.code for problem in validate().problems] == [ShortRunErrorCode.NOT_VALIDATED]
 
 
 def test_queued__kafka_does_not_validate__waits(world: ConfigWorld) -> None:
     change = world.queue_edit()
-    world.kafka.lose = True
+    world.kafka.lose_configs = True
     change = world.step(change)
     blocked = world.run(change).blocked
     assert blocked is not None
     assert (change.state, blocked.stored_code, world.requests) == ("queued", ShortRunReasonCode.NOT_VALIDATED, 0)
-    world.kafka.lose = None
+    world.kafka.lose_configs = None
     assert world.until(change, "done").state == "done"
 
 
@@ -213,10 +213,10 @@ def test_queued__owner_is_not_as_approved__turns_stale(
 @pytest.mark.parametrize("arrives", [True, False])
 def test_run__request_times_out__a_reading_tells(world: ConfigWorld, arrives: bool) -> None:
     change = world.step(world.queue_edit())
-    world.kafka.lose = arrives
+    world.kafka.lose_configs = arrives
     world.step(change)
     assert world.states(change) == {ORDERS: "lost"}
-    world.kafka.lose = None
+    world.kafka.lose_configs = None
     change = world.until(change, "done")
     assert world.states(change) == {ORDERS: "done"}
     assert (world.requests, world.value_of("orders", RETENTION)) == (1 if arrives else 2, "60000")

@@ -55,7 +55,8 @@ LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttle
 class ModelKafka:
     """Implements ``KafkaClient``. ``before`` and ``after`` get the name of each call; ``fail`` makes calls fail.
 
-    ``lose``: what becomes of changes: None, or whether one whose answer is lost is done all the same. ``refuse``:
+    ``lose``: what becomes of changes: None, or whether one whose answer is lost is done all the same;
+    ``lose_configs``: the same of changes of configs. ``refuse``:
     partition → Kafka's words, ``refuse_topics``: those about new topics, ``refuse_configs``: those about config keys,
     ``refuse_places``: broker → those about its directories, whose answers ``lose_places`` loses; a ``forgetful`` one
     restarts before the replica comes. ``sent`` are all calls that changed something, in order. ``eligible``: ELR of
@@ -66,6 +67,7 @@ class ModelKafka:
     cluster_id: str
     fail: dict[str, KafkaFailure] = field(default_factory=dict)
     lose: bool | None = None
+    lose_configs: bool | None = None
     refuse: dict[TopicPartition, ItemError] = field(default_factory=dict)
     refuse_elections: ItemError | None = None
     refuse_topics: dict[str, ItemError] = field(default_factory=dict)
@@ -212,11 +214,11 @@ class ModelKafka:
             if wrong is not None:
                 refused[resource] = wrong
                 continue
-            if self.lose is None:
+            if self.lose_configs is None:
                 done.add(resource)
             else:
                 lost[resource] = ItemError(as_message("did not answer in time"), 7, "REQUEST_TIMED_OUT")
-            for change in own if not validate_only and self.lose is not False else ():
+            for change in own if not validate_only and self.lose_configs is not False else ():
                 self._configure(change)
         self.after(call)
         return ItemChanged(frozenset(done), refused, lost)
