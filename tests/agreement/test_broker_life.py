@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,29 +13,34 @@ from kafkadash.broker_life import cordon, unregister
 from kafkadash.broker_life.reasons import BrokerReasonCode
 from kafkadash.changes.models import RequestState
 from kafkadash.clusters.models import Cluster
-from kafkadash.devtools.playground.cluster import KafkaPlayground, write_cluster
-from kafkadash.kafka.connect import admin_for
+from kafkadash.devtools.playground.cluster import KafkaPlayground
 from kafkadash.monitoring.models import BrokerState, CollectorKind
 from kafkadash.short_runs.rollback import propose_rollback
 from tests.agreement.conftest import Refresher
-from tests.agreement.short_runs import DEADLINE_S, queue, step_until
+from tests.agreement.short_runs import queue, step_until
 from tests.agreement.tools import Tools
+from tests.embedded_plugin import RUN_FOLDER
 from tests.waiting import wait_until
 
 READ = (CollectorKind.METADATA, CollectorKind.REASSIGNMENTS, CollectorKind.CONFIGS, CollectorKind.LOG_DIRS)
 
 
 @pytest.fixture
-def added(playground: KafkaPlayground, cluster: Cluster) -> Iterator[int]:
-    """A broker more, without replicas; afterwards the cluster is the one from before."""
-    before = playground.cluster
-    broker = playground.add_broker(before.brokers[0].rack)
-    yield broker
-    running = {node.node_id for node in playground.status() if node.pid}
-    if broker in running:
-        playground.kill_broker(broker)
-    admin_for(cluster.connection()).unregister_broker(broker, deadline=DEADLINE_S)
-    write_cluster(playground.folder, before)
+def playground(kafka_runtime: None) -> Iterator[KafkaPlayground]:
+    """A cluster of this test alone: Kafka lists a broker that has gone as an observer for five minutes."""
+    folder = Path(os.environ[RUN_FOLDER]) / f"kafka-life-{os.environ.get('PYTEST_XDIST_WORKER', 'single')}"
+    playground = KafkaPlayground(folder)
+    playground.up(brokers=2, racks=("a", "b"), controllers=1, dirs=2)
+    try:
+        yield playground
+    finally:
+        playground.down()
+
+
+@pytest.fixture
+def added(playground: KafkaPlayground) -> int:
+    """A broker more, without replicas."""
+    return playground.add_broker("a")
 
 
 def test_broker__is_cordoned_and_unregistered_by_changes__as_kafkas_tools_say(

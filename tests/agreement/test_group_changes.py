@@ -25,7 +25,7 @@ from tests.agreement.test_consumer_groups import rows
 from tests.agreement.tools import Tools
 from tests.waiting import wait_until
 
-BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+BEGIN = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=1)  # within the retention of topics
 AT = BEGIN + timedelta(seconds=7.5)
 RECORDS = {0: 20, 1: 5, 2: 0}
 COMMITTED = {0: 10, 1: 3}

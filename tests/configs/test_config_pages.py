@@ -11,6 +11,8 @@ from kafkadash.accounts.models import User
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.configs.edits import MOST_CHARACTERS
 from kafkadash.configs.errors import ConfigErrorCode
+from kafkadash.configs.stored import ConfigKey, ConfigOwner, OwnerKind
+from kafkadash.kafka.api import ConfigType
 from kafkadash.monitoring.models import ConfigCatalog, TopicState
 from kafkadash.short_runs.kinds import items_of
 from tests.configs.conftest import MIN_ISR, RETENTION, ConfigWorld
@@ -158,3 +160,10 @@ def test_form__of_what_is_not_there__is_not_found(client: Client, address: str) 
     response = client.get(f"/clusters/demo/{address}/configs/")
     assert response.status_code == 404
     assert ConfigErrorCode.OWNER_UNKNOWN in response.text
+
+
+def test_key__whose_name_is_too_long_for_an_item__is_locked() -> None:
+    key = ConfigKey("a" * 300, ConfigType.STRING, read_only=False, sensitive=False, inherited=None)
+    lock = key.find_lock(ConfigOwner(OwnerKind.TOPIC, "id", "orders", {}))
+    assert lock is not None
+    assert lock.code == ConfigErrorCode.KEY_TOO_LONG

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from urllib.parse import urlencode
 
 import pytest
@@ -16,6 +16,7 @@ from kafkadash.group_changes import group_deletion
 from kafkadash.group_changes.errors import GroupErrorCode
 from kafkadash.group_changes.forms import MOST_CHARACTERS
 from kafkadash.monitoring.errors import CollectionErrorCode
+from kafkadash.monitoring.groups.names import slug_of
 from kafkadash.monitoring.models import GroupState
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.kinds import items_of
@@ -76,6 +77,12 @@ def test_reset__of_a_group_with_members__is_refused(client: Client) -> None:
     response = client.get(f"{RESET}?to=latest")
     assert response.status_code == 400
     assert Page.read(response).first("#wrong .error-code").text == GroupErrorCode.NOT_EMPTY_LEFT_OUT
+
+
+def test_reset__of_a_group_without_offsets__is_refused(client: Client, world: GroupWorld) -> None:
+    group_seen(world.cluster, "idle", {}, now=datetime.now(UTC) - timedelta(seconds=20), state="Empty", members={})
+    response = client.get(f"/clusters/demo/groups/{slug_of('idle')}/reset-offsets/?to=latest")
+    assert Page.read(response).first("#wrong .error-code").text == GroupErrorCode.NO_OFFSETS
 
 
 def test_reset__shows_what_is_skipped_and_is_submitted(client: Client) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -15,6 +15,7 @@ from kafkadash.monitoring.models import GroupState
 from kafkadash.short_runs.kinds import short_kind
 from kafkadash.short_runs.plans import check_items
 from tests.group_changes.conftest import GroupWorld
+from tests.groups import group_seen
 
 pytestmark = pytest.mark.django_db
 GROUP = {"groups": ["billing"]}
@@ -120,3 +121,9 @@ def test_offsets__members_read_another_topic__are_deleted(world: GroupWorld) -> 
     world.kafka.before = lambda call: setattr(world.group, "members", {}) if call == "delete_offsets" else None
     change = world.until(change, "done")
     assert world.run(change).outcome == "clean"
+
+
+def test_offsets__members_read_the_topic_as_stored__are_left_out(world: GroupWorld) -> None:
+    group_seen(world.cluster, "readers", members={"c1": {"orders": [0]}}, now=datetime.now(UTC) - timedelta(seconds=20))
+    planned = offset_deletion.plan_deletion(world.cluster, {"group": "readers", "topic": "orders"})
+    assert (planned.items, planned.left_out[0].code) == ([], GroupErrorCode.SUBSCRIBED_LEFT_OUT)
