@@ -48,7 +48,10 @@ from kafkadash.monitoring.partitions import PartitionLine, partition_lines, rack
 
 
 class RackJudge:
-    """``why_not`` is '' where spread is judged: where every broker names its rack and there are two racks at least."""
+    """``why_not`` is '' where spread is judged: where every broker names its rack and there are two racks at least.
+
+    Partitions with the same replicas are judged once: thousands of a page have few placements.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         brokers = BrokerState.objects.filter(cluster=cluster, gone_at=None).order_by("broker_id")
@@ -59,14 +62,17 @@ class RackJudge:
         self.known = bool(named) and racks_known([rack for _, rack in named])
         self.one_rack = bool(named) and not self.unnamed and len(self.racks) == 1
         self.why_not = "" if self.known else self._why_not(len(named))
+        self._judged: dict[tuple[int, ...], RackSpread] = {}
 
     def judge(self, line: PartitionLine) -> RackSpread | None:
         """None where racks are not known. A partition that moves is judged by where it goes."""
         if not self.known:
             return None
         leaving = line.move.removing if line.move else ()
-        replicas: Sequence[int] = [broker for broker in line.replicas if broker not in leaving]
-        return judge_spread(replicas, self.rack_of, len(self.racks))
+        replicas = tuple(broker for broker in line.replicas if broker not in leaving)
+        if replicas not in self._judged:
+            self._judged[replicas] = judge_spread(replicas, self.rack_of, len(self.racks))
+        return self._judged[replicas]
 
     def _why_not(self, brokers: int) -> str:
         if not brokers:
