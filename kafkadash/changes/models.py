@@ -101,6 +101,7 @@ class ChangeRequest(models.Model):
     )
     checks = models.JSONField(default=list, blank=True)
     checked_at = models.DateTimeField(null=True, blank=True)
+    left_out = models.JSONField(default=list, blank=True, help_text="messages: what of the scope is not in the plan")
     stale_reasons = models.JSONField(default=list, blank=True, help_text="messages, one per row or check that failed")
     broke_glass_name = models.CharField(
         max_length=150, blank=True, help_text="administrator who queued it without approvals"

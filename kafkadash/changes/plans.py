@@ -6,7 +6,7 @@ The planning job calls these functions inside its own transaction.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from django.db import IntegrityError, transaction
@@ -25,6 +25,7 @@ from kafkadash.changes.risk import compute_floor
 from kafkadash.changes.state_machine import ActorKind, ChangeState, ChangeTrigger, TransitionRequest
 from kafkadash.changes.transitions import audit_change, changed_message, move, swap_state
 from kafkadash.clusters.access import PROPOSE
+from kafkadash.core.messages import CodedMessage
 
 PLANNER = "planner"
 """Actor of the planner in the audit."""
@@ -33,10 +34,18 @@ KEEP_UNUSED = timedelta(days=1)
 Report = Callable[[ChangeRequest, PlanArtifact], object]
 
 
-def store_plan(change_id: int, version: int, artifact: bytes, rows: int, topology_at: datetime | None) -> ChangeRequest:
+def store_plan(
+    change_id: int,
+    version: int,
+    artifact: bytes,
+    rows: int,
+    topology_at: datetime | None,
+    left_out: Sequence[CodedMessage] = (),
+) -> ChangeRequest:
     """The plan of a draft, if it still has the version that was planned; the draft with its artifact and digest.
 
-    ``artifact`` are canonical bytes (``changes.plan``), ``rows`` their number. Raises EditedMeanwhile, Changed.
+    ``artifact`` are canonical bytes (``changes.plan``), ``rows`` their number, ``left_out`` says what of the scope is
+    not among them. Raises EditedMeanwhile, Changed.
     """
     with transaction.atomic():
         row = lock_change(ChangeRequest(pk=change_id))
@@ -53,6 +62,7 @@ def store_plan(change_id: int, version: int, artifact: bytes, rows: int, topolog
                 "digest": planned.digest,
                 "least_approvals": planned.least_approvals,
                 "topology_at": topology_at,
+                "left_out": [message.as_json() for message in left_out],
                 "risk": None,
                 "risk_reasons": [],
                 "checks": [],
@@ -73,6 +83,7 @@ def refresh_plan(
     artifact: bytes,
     rows: int,
     topology_at: datetime | None,
+    left_out: Sequence[CodedMessage] = (),
     report: Report | None = None,
 ) -> ChangeRequest:
     """STALE → PROPOSED with a new plan, in a new round: approvals are void, risk and approvals needed reckoned anew.
@@ -108,6 +119,7 @@ def refresh_plan(
                 "artifact": kept,
                 "least_approvals": planned.least_approvals,
                 "topology_at": topology_at,
+                "left_out": [message.as_json() for message in left_out],
                 "risk": judged.points,
                 "risk_reasons": [[reason.points, reason.message.as_json()] for reason in judged.reasons],
                 "checks": [],

@@ -455,6 +455,7 @@ _WITHOUT_PLAN: Mapping[str, Any] = {
     "artifact": None,
     "digest": "",
     "topology_at": None,
+    "left_out": [],
     "risk": None,
     "risk_reasons": [],
     "checks": [],

@@ -25,7 +25,9 @@ from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.groups.names import key_of_slug, label_group
 from kafkadash.monitoring.groups.pages import present_groups
 from kafkadash.monitoring.models import CollectorKind
+from kafkadash.short_runs.kinds import short_kind
 from kafkadash.short_runs.pages import ItemProposal, create_item_draft, show_proposal
+from kafkadash.short_runs.plans import plan_items
 
 _SHOWN = 60
 _LONGEST_PART = 255
@@ -98,8 +100,9 @@ def delete_several(request: HttpRequest, slug: str) -> HttpResponse:
 def _draft_deletion(request: HttpRequest, cluster: Cluster, names: list[str]) -> ChangeRequest:
     """Raises ChangeRefused."""
     wanted = {"groups": names}
-    title = group_deletion.entitle_deletion(group_deletion.plan_deletion(cluster, wanted).items)
-    return create_item_draft(request, cluster, ItemProposal(group_deletion.KIND, wanted, title))
+    made = plan_items(short_kind(group_deletion.KIND), cluster, wanted)
+    proposal = ItemProposal(group_deletion.KIND, wanted, group_deletion.entitle_deletion(made.items))
+    return create_item_draft(request, cluster, proposal, made=made)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

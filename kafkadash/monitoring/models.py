@@ -528,6 +528,11 @@ class TopicState(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def deletable(self) -> bool:
+        """Whether kafkadash deletes such topics: not internal ones, nor those without an ID, before Kafka 2.8."""
+        return not self.internal and self.topic_id != self.name
+
 
 class EligibleReplicaState(models.Model):
     """Replicas of a topic's troubled partitions that may lead (KIP-966), as of the last refresh of metadata.

@@ -540,7 +540,7 @@ def topic(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
         "may_elect_uncleanly": bool(row.offline_partitions) and may_propose,
         "may_propose": may_propose,
         "may_grow": may_propose and not row.internal,
-        "may_delete": may_propose and not row.internal and row.topic_id != row.name,
+        "may_delete": may_propose and row.deletable,
         "throughput": topic_throughput(
             cluster, row.name, request.GET.get("traffic"), bar["now"], runs.get(CollectorKind.TRAFFIC)
         ),

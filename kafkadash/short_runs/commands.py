@@ -20,7 +20,7 @@ from kafkadash.core.messages import CodedMessage, message_json
 from kafkadash.monitoring.stored_commands import BAD, StoredFactsCommand, add_output_options
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.kinds import Items, items_of, short_kind
-from kafkadash.short_runs.plans import create_planned_draft, shorten_title
+from kafkadash.short_runs.plans import create_planned_draft, plan_items, shorten_title
 
 MOST_SHOWN = 100
 
@@ -33,7 +33,8 @@ class ItemCommand(StoredFactsCommand):
         user = find_proposer(options["user"])
         title = options["title"] or shorten_title(title)
         try:
-            draft = create_planned_draft(cluster, user, kind, wanted, title, options["reason"])
+            made = plan_items(short_kind(kind), cluster, wanted)
+            draft = create_planned_draft(cluster, user, made, wanted, title, options["reason"])
         except (ChangeRefused, ActionForbidden) as refused:
             raise command_error(refused.message, returncode=BAD) from refused
         items = items_of(draft)

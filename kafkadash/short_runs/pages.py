@@ -29,7 +29,7 @@ from kafkadash.monitoring.models import CollectorKind
 from kafkadash.short_runs.change_kind import preview_items, review_items
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.kinds import Items, ShortKind, is_short, items_of, short_kind
-from kafkadash.short_runs.plans import create_planned_draft, plan_draft, plan_items, shorten_title
+from kafkadash.short_runs.plans import MadePlan, create_planned_draft, plan_draft, plan_items, shorten_title
 from kafkadash.short_runs.rollback import propose_rollback
 
 
@@ -51,17 +51,17 @@ def show_proposal(request: HttpRequest, cluster: Cluster, proposal: ItemProposal
 
     The view that calls this has checked PROPOSE on the cluster.
     """
+    made = plan_items(short_kind(proposal.kind), cluster, proposal.wanted)
     if request.method != "POST":
-        return _show_proposal(request, cluster, proposal)
+        return _show_proposal(request, cluster, proposal, made)
     why, saves = _typed(request, "why", ""), request.POST.get("then") == "save"
-    kind = short_kind(proposal.kind)
-    wrong = {} if saves else _check_typed(request, kind, lambda: kind.plan(cluster, proposal.wanted).items)
+    wrong = {} if saves else _check_typed(request, made.kind, made.items)
     if wrong:
-        return _show_proposal(request, cluster, proposal, wrong=wrong)
+        return _show_proposal(request, cluster, proposal, made, wrong=wrong)
     try:
-        draft = create_item_draft(request, cluster, proposal, _typed(request, "title", ""), why)
+        draft = create_item_draft(request, cluster, proposal, _typed(request, "title", ""), why, made)
     except ChangeRefused as refused:
-        return _show_proposal(request, cluster, proposal, refused)
+        return _show_proposal(request, cluster, proposal, made, refused)
     user = request.user
     assert isinstance(user, User), "a view of PROPOSE lets nobody else in"
     return redirect("short_runs:draft", draft.pk) if saves else _submit(request, draft, user, why)
@@ -71,12 +71,11 @@ def _show_proposal(
     request: HttpRequest,
     cluster: Cluster,
     proposal: ItemProposal,
+    made: MadePlan,
     refused: ChangeRefused | None = None,
     wrong: Mapping[str, CodedMessage] | None = None,
 ) -> HttpResponse:
-    kind = short_kind(proposal.kind)
     bar = cluster_bar(cluster, CollectorKind.METADATA)
-    planned, freshness = plan_items(kind, cluster, proposal.wanted)
     context = {
         **bar,
         "section": "status",
@@ -85,28 +84,34 @@ def _show_proposal(
         "why": _typed(request, "why", ""),
         "wrong": wrong or {},
         "refused": refused,
-        "left_out": planned.left_out,
-        "freshness": freshness,
-        "items": preview_items(kind, planned.items, freshness),
-        "start_words": kind.start_words(planned.items) if planned.items else (),
+        "left_out": made.left_out,
+        "freshness": made.freshness,
+        "items": preview_items(made.kind, made.items, made.freshness),
+        "start_words": made.kind.start_words(made.items) if made.items else (),
         "notes": proposal.notes,
-        **_confirm_context(request, kind, planned.items),
+        **_confirm_context(request, made.kind, made.items),
     }
     status = HTTPStatus.CONFLICT if refused else HTTPStatus.BAD_REQUEST if wrong else HTTPStatus.OK
     return render(request, "short_runs/propose.html", context, status=status)
 
 
 def create_item_draft(
-    request: HttpRequest, cluster: Cluster, proposal: ItemProposal, typed_title: str = "", why: str = ""
+    request: HttpRequest,
+    cluster: Cluster,
+    proposal: ItemProposal,
+    typed_title: str = "",
+    why: str = "",
+    made: MadePlan | None = None,
 ) -> ChangeRequest:
-    """Create and plan a draft, or nothing of it; without a typed title it has the offered one.
+    """Create a draft with its plan, ``made`` or made now, or nothing of it; the offered title where none is typed.
 
     Raises ChangeRefused, also where there is nothing to do.
     """
     user = request.user
     assert isinstance(user, User), "a view of PROPOSE lets nobody else in"
     title = typed_title or shorten_title(proposal.title)
-    return create_planned_draft(cluster, user, proposal.kind, proposal.wanted, title, why, request)
+    made = made or plan_items(short_kind(proposal.kind), cluster, proposal.wanted)
+    return create_planned_draft(cluster, user, made, proposal.wanted, title, why, request)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -131,7 +136,7 @@ def draft(request: HttpRequest, number: int) -> HttpResponse:
         return _show_draft(request, change, refused)
     if then in ("save", "plan"):
         return redirect("short_runs:draft", number)
-    wrong = _check_typed(request, short_kind(saved.kind), lambda: items_of(saved))
+    wrong = _check_typed(request, short_kind(saved.kind), items_of(saved))
     return _show_draft(request, saved, wrong=wrong) if wrong else _submit(request, saved, user, why)
 
 
@@ -162,12 +167,19 @@ def _show_draft(
         "wrong": wrong or {},
         "refused": refused,
         "items": review_items(change, request, bar["now"]),
-        "left_out": short_kind(change.kind).plan(change.cluster, change.input).left_out,
+        "left_out": _read_left_out(change),
         "checks": checks_of(change, bar["now"]),
         **_confirm_context(request, short_kind(change.kind), items_of(change)),
     }
     status = HTTPStatus.CONFLICT if refused else HTTPStatus.BAD_REQUEST if wrong else HTTPStatus.OK
     return render(request, "short_runs/draft.html", context, status=status)
+
+
+def _read_left_out(change: ChangeRequest) -> Sequence[CodedMessage]:
+    """Return what the plan of a draft left out; where there is no plan, why there would be none now."""
+    if change.artifact_id:
+        return [CodedMessage.from_json(stored) for stored in change.left_out]
+    return plan_items(short_kind(change.kind), change.cluster, change.input).left_out
 
 
 @post_only("changes:request")
@@ -255,10 +267,10 @@ def _version(request: HttpRequest, change: ChangeRequest) -> int:
     return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else change.version
 
 
-def _check_typed(request: HttpRequest, kind: ShortKind, plan: Callable[[], Items]) -> dict[str, CodedMessage]:
+def _check_typed(request: HttpRequest, kind: ShortKind, items: Items) -> dict[str, CodedMessage]:
     """Check what a person types before items are submitted: the reason, and the confirmation where the kind has one."""
     wrong = {} if _typed(request, "why", "") else {"why": coded(ChangeErrorCode.WHY_MISSING)}
-    if kind.confirm is not None and (items := plan()):
+    if kind.confirm is not None and items:
         expected = kind.confirm(items)
         if _typed(request, "confirm", "") != expected:
             wrong["confirm"] = coded(ShortRunErrorCode.NOT_CONFIRMED, expected=expected)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -21,17 +22,40 @@ from kafkadash.changes.request_validation import LONGEST_TITLE
 from kafkadash.changes.rights import check_rights
 from kafkadash.clusters.models import Cluster
 from kafkadash.core import clock
-from kafkadash.core.messages import coded, reason_message
+from kafkadash.core.messages import CodedMessage, coded, reason_message
 from kafkadash.monitoring.freshness import FactFreshness, freshness_of_kind, read_statuses
 from kafkadash.monitoring.models import ClusterState
 from kafkadash.short_runs.errors import ShortRunErrorCode
-from kafkadash.short_runs.kinds import PlannedItems, ShortKind, encode_items, items_of, short_kind
+from kafkadash.short_runs.kinds import Items, PlannedItems, ShortKind, encode_items, items_of, short_kind
 from kafkadash.short_runs.validation import check_validation, validate_later
 
 log = structlog.get_logger(__name__)
 
 MOST_ITEMS = 50_000
 MOST_PROBLEMS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class MadePlan:
+    """Items planned from an input, with the freshness of the facts behind them."""
+
+    kind: ShortKind
+    planned: PlannedItems
+    freshness: FactFreshness
+
+    @property
+    def items(self) -> Items:
+        return self.planned.items
+
+    @property
+    def left_out(self) -> Sequence[CodedMessage]:
+        return self.planned.left_out
+
+    def encode(self) -> tuple[bytes, int]:
+        """Return the artifact and its number of items. Raises ChangeRefused for too many."""
+        if len(self.items) > MOST_ITEMS:
+            raise ChangeRefused(ShortRunErrorCode.TOO_MANY_ITEMS, items=len(self.items), most=MOST_ITEMS)
+        return encode_items(self.kind.name, self.items), len(self.items)
 
 
 def shorten_title(offered: str) -> str:
@@ -46,48 +70,57 @@ def read_freshness(kind: ShortKind, cluster: Cluster, now: datetime) -> FactFres
     return max(fresh, key=lambda each: (each.taken_at is None, each.stale, each.age_s or 0.0))
 
 
-def plan_items(kind: ShortKind, cluster: Cluster, wanted: Mapping[str, Any]) -> tuple[PlannedItems, FactFreshness]:
-    """Return the plan of an input, and the freshness of its facts, which is read first: never newer than they are."""
+def plan_items(kind: ShortKind, cluster: Cluster, wanted: Mapping[str, Any]) -> MadePlan:
+    """Plan an input. The freshness of its facts is read first: the plan is never older than that says."""
     freshness = read_freshness(kind, cluster, clock.now())
-    return kind.plan(cluster, wanted), freshness
+    return MadePlan(kind, kind.plan(cluster, wanted), freshness)
 
 
 def plan_draft(draft: ChangeRequest) -> ChangeRequest:
     """Plan a draft from its input; without items it stays without a plan. Raises ChangeRefused."""
-    kind = short_kind(draft.kind)
-    planned, freshness = plan_items(kind, draft.cluster, draft.input)
-    if not planned.items:
-        return draft
-    if len(planned.items) > MOST_ITEMS:
-        raise ChangeRefused(ShortRunErrorCode.TOO_MANY_ITEMS, items=len(planned.items), most=MOST_ITEMS)
-    artifact = encode_items(kind.name, planned.items)
-    stored = store_plan(draft.pk, draft.version, artifact, len(planned.items), freshness.taken_at)
-    validate_later(stored)
-    return stored
+    made = plan_items(short_kind(draft.kind), draft.cluster, draft.input)
+    return _store(draft, made) if made.items else draft
 
 
-@transaction.atomic
 def create_planned_draft(
     cluster: Cluster,
     user: User,
-    kind: str,
+    made: MadePlan,
     wanted: Mapping[str, Any],
     title: str,
-    why: str,
+    why: str = "",
     request: HttpRequest | None = None,
+    origin: ChangeRequest | None = None,
+    origin_word: str = "",
 ) -> ChangeRequest:
-    """Create and plan a draft, or nothing of it. Raises ChangeRefused, also where there is nothing to do."""
-    draft = services.create_draft(cluster, kind, user, title=title, input=wanted, options={}, request=request)
-    draft = plan_draft(draft)
-    refuse_empty_plan(draft)
-    return services.edit_draft(draft, user, draft.version, why=why, request=request)
+    """Create a draft with the plan of its input, or nothing of it.
+
+    Raises ChangeRefused, also for a plan without items, with the first reason why something was left out of it.
+    """
+    if not made.items:
+        raise ChangeRefused(made.left_out[0] if made.left_out else ShortRunErrorCode.NOTHING_TO_DO)
+    with transaction.atomic():
+        draft = services.create_draft(
+            cluster,
+            made.kind.name,
+            user,
+            title=title,
+            input=wanted,
+            options={},
+            origin=origin,
+            origin_word=origin_word,
+            request=request,
+        )
+        draft = _store(draft, made)
+        return services.edit_draft(draft, user, draft.version, why=why, request=request) if why else draft
 
 
-def refuse_empty_plan(draft: ChangeRequest) -> None:
-    """Raises ChangeRefused for a draft without items, with the first reason why something was left out of it."""
-    if not draft.artifact_id:
-        left_out = short_kind(draft.kind).plan(draft.cluster, draft.input).left_out
-        raise ChangeRefused(left_out[0] if left_out else ShortRunErrorCode.NOTHING_TO_DO)
+def _store(draft: ChangeRequest, made: MadePlan) -> ChangeRequest:
+    """Raises ChangeRefused."""
+    artifact, rows = made.encode()
+    stored = store_plan(draft.pk, draft.version, artifact, rows, made.freshness.taken_at, made.left_out)
+    validate_later(stored)
+    return stored
 
 
 def plan_copy(_: ChangeRequest, copy: ChangeRequest) -> None:
@@ -100,21 +133,24 @@ def replan_items(change: ChangeRequest, user: User) -> None:
 
     The new plan is stored after this transaction, which notes who asked for it.
     """
-    kind = short_kind(change.kind)
-    planned, freshness = plan_items(kind, change.cluster, change.input)
-    if not planned.items:
+    made = plan_items(short_kind(change.kind), change.cluster, change.input)
+    if not made.items:
         raise ChangeRefused(ChangeErrorCode.NOTHING_LEFT, number=change.pk)
-    if len(planned.items) > MOST_ITEMS:
-        raise ChangeRefused(ShortRunErrorCode.TOO_MANY_ITEMS, items=len(planned.items), most=MOST_ITEMS)
-    artifact = encode_items(kind.name, planned.items)
-    store = partial(_refresh, change, user, artifact, len(planned.items), freshness.taken_at)
-    transaction.on_commit(store)
+    transaction.on_commit(partial(_refresh, change, user, made, *made.encode()))
 
 
-def _refresh(change: ChangeRequest, user: User, artifact: bytes, rows: int, facts_at: datetime | None) -> None:
+def _refresh(change: ChangeRequest, user: User, made: MadePlan, artifact: bytes, rows: int) -> None:
     try:
         validate_later(
-            refresh_plan(change, user, version=change.version, artifact=artifact, rows=rows, topology_at=facts_at)
+            refresh_plan(
+                change,
+                user,
+                version=change.version,
+                artifact=artifact,
+                rows=rows,
+                topology_at=made.freshness.taken_at,
+                left_out=made.left_out,
+            )
         )
     except ChangeRefused as refused:  # somebody withdrew it at this instant
         log.info("short_run.not_refreshed", change=change.pk, why=str(refused))

@@ -9,14 +9,13 @@ from kafkadash.accounts.models import User
 from kafkadash.changes.errors import ChangeRefused
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.request_validation import lock_change, require_permission
-from kafkadash.changes.services import create_draft
 from kafkadash.changes.state_machine import RAN, ChangeState
 from kafkadash.changes.transitions import audit_change
 from kafkadash.clusters.access import PROPOSE
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.kinds import short_kind
 from kafkadash.short_runs.models import ShortItem
-from kafkadash.short_runs.plans import plan_draft, refuse_empty_plan, shorten_title
+from kafkadash.short_runs.plans import create_planned_draft, plan_items, shorten_title
 from kafkadash.short_runs.state import ItemState, PlannedItem
 
 WORD = "rollback"
@@ -39,18 +38,16 @@ def propose_rollback(change: ChangeRequest, user: User, request: HttpRequest | N
     done = [(PlannedItem(item.subject, item.content), item.before or {}) for item in items]
     if kind.rollback_input is None or row.state not in RAN or not done:
         raise ChangeRefused(ShortRunErrorCode.NO_ROLLBACK, number=row.pk)
-    draft = create_draft(
+    wanted = kind.rollback_input(done)
+    draft = create_planned_draft(
         row.cluster,
-        row.kind,
         user,
-        title=shorten_title(f"Rollback of #{row.pk}: {row.title}"),
-        input=kind.rollback_input(done),
-        options={},
+        plan_items(kind, row.cluster, wanted),
+        wanted,
+        shorten_title(f"Rollback of #{row.pk}: {row.title}"),
+        request=request,
         origin=row,
         origin_word=WORD,
-        request=request,
     )
-    draft = plan_draft(draft)
-    refuse_empty_plan(draft)
     audit_change(row, user, "rollback_proposed", after={"rollback": draft.pk}, request=request)
     return draft

@@ -23,7 +23,6 @@ from kafkadash.planning.topic_form import TopicChoiceForm
 from kafkadash.short_runs.pages import ItemProposal, create_item_draft, show_proposal
 from kafkadash.topics.creation import KIND, PlacementBrokers, describe_brokers, load_brokers
 from kafkadash.topics.deletion import KIND as DELETION
-from kafkadash.topics.deletion import plan_deletion
 from kafkadash.topics.errors import TopicErrorCode
 from kafkadash.topics.forms import KIP_36, TYPED, TopicsForm
 from kafkadash.topics.growth import KIND as GROWTH
@@ -89,11 +88,10 @@ def grow(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
 def delete(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
     """Show what a deletion takes away and who reads it; POST submits it once the name was typed."""
     cluster = cluster_for(request, slug, PROPOSE)
-    named = TopicState.objects.filter(cluster=cluster, name=topic.replace("\0", "")).order_by("-changed_at")
-    topic_id = named.values_list("topic_id", flat=True).first()
-    wanted = {"topic_ids": [topic_id] if topic_id else []}
-    if not plan_deletion(cluster, wanted).items:
+    row = TopicState.objects.filter(cluster=cluster, name=topic.replace("\0", "")).order_by("-changed_at").first()
+    if row is None or not row.deletable:
         raise MissingObject(TopicErrorCode.NOT_DELETABLE, cluster=cluster.name, topic=topic)
+    wanted = {"topic_ids": [row.topic_id]}
     return show_proposal(request, cluster, ItemProposal(DELETION, wanted, f"Delete topic {topic}"))
 
 

@@ -117,7 +117,7 @@ class Command(ItemCommand):
 
     def _delete(self, cluster: Cluster, options: Mapping[str, Any]) -> None:
         topics = find_topics(cluster, options["names"])
-        kept = next((topic.name for topic in topics if topic.internal or topic.topic_id == topic.name), None)
+        kept = next((topic.name for topic in topics if not topic.deletable), None)
         if kept is not None:
             raise command_error(TopicErrorCode.NOT_DELETABLE, cluster=cluster.name, topic=kept, returncode=BAD)
         title = f"Delete topic {topics[0].name}" if len(topics) == 1 else f"Delete {count_topics(len(topics))}"
