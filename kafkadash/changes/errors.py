@@ -99,6 +99,7 @@ class RightsCode(StrEnum):
     MISSING_ON_CLUSTER = "right-missing-cluster"
     MISSING_ON_TOPICS = "right-missing-topics"
     UNREAD = "rights-unread"
+    OLD = "rights-old"
     MAYBE_ON_TOPICS = "right-maybe-on-topics"
     TOPICS_UNREAD = "rights-on-topics-unread"
     GROUPS_UNREAD = "rights-on-groups-unread"

@@ -224,6 +224,10 @@ RIGHTS_MESSAGES: Mapping[RightsCode, MessageTemplate] = {
         "Rights on groups are not read; the change needs {operation} on its groups.",
         "The run tells where Kafka refuses it.",
     ),
+    RightsCode.OLD: MessageTemplate(
+        "The rights of kafkadash were last read {age:duration} ago.",
+        "Read them again with manage.py collect {cluster} --kind versions.",
+    ),
     RightsCode.UNREAD: MessageTemplate(
         "Kafka does not tell which rights kafkadash has.",
         "Test the connection. Describe on the cluster is needed, and Kafka 2.8 or newer.",

@@ -6,17 +6,16 @@ A missing ACL keeps a change from being submitted: nobody is asked to approve wh
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-
-from django.conf import settings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from kafkadash.changes.checks import ChangeCheck, CheckResult, CheckSubject
 from kafkadash.changes.errors import RightsCode, RightsTitle
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedMessage, coded
-from kafkadash.monitoring.models import PrincipalRights
+from kafkadash.monitoring.freshness import freshness_of
+from kafkadash.monitoring.models import CollectorKind, CollectorRun, PrincipalRights
 
 CODE = "rights"
 
@@ -36,48 +35,61 @@ class NeededRight:
 
 
 def check_rights(cluster: Cluster, needed: Sequence[NeededRight], now: datetime) -> ChangeCheck:
-    """Return the check of the rights that a change needs. One query.
+    """Return the check of the rights that a change needs. Two queries.
 
     Kafka tells a principal without Describe on the cluster nothing about its rights there, and nothing about topics
     that it may not describe: such a right is unknown, not missing. So is one that was read too long ago.
     """
-    title = coded(RightsTitle.GRANTED)
-    old = now - timedelta(seconds=2 * settings.COLLECT_INTERVALS["versions"])
-    stored = PrincipalRights.objects.filter(cluster=cluster, taken_at__gte=old).first()
-    missing = []
-    unknown: dict[str, CodedMessage] = {}
+    stored = PrincipalRights.objects.filter(cluster=cluster).first()
     if stored is None:
-        unknown[RightsCode.UNREAD] = coded(RightsCode.UNREAD)
-    for right in needed if stored is not None else ():
-        assert stored is not None
-        if right.on_groups:
-            unknown[f"groups {right.operation}"] = coded(RightsCode.GROUPS_UNREAD, operation=right.operation)
-        elif right.topics:
-            lacking, untold = _find_topics_without(stored, right)
-            if untold:
-                unknown[RightsCode.TOPICS_UNREAD] = coded(RightsCode.TOPICS_UNREAD, topics=len(untold), topic=untold[0])
-            if lacking:
-                missing.append(_describe_topics(cluster, right, lacking))
-        elif not stored.on_cluster:
-            unknown[RightsCode.UNREAD] = coded(RightsCode.UNREAD)
-        elif right.operation not in stored.on_cluster and right.or_on_topics:
-            unknown[RightsCode.MAYBE_ON_TOPICS] = coded(RightsCode.MAYBE_ON_TOPICS, operation=right.operation)
-        elif right.operation not in stored.on_cluster:
-            line = _grant_line(cluster, "--cluster", right.operation)
-            missing.append(coded(RightsCode.MISSING_ON_CLUSTER, operation=right.operation, line=line))
-    if missing:
-        return ChangeCheck(
-            CODE,
-            CheckSubject.HEALTH,
-            CheckResult.FAILED,
-            title,
-            problems=tuple(missing),
-            problem_count=len(missing),
-            lasting=True,
-        )
-    if unknown:
-        return ChangeCheck(CODE, CheckSubject.HEALTH, CheckResult.UNKNOWN, title, problems=tuple(unknown.values()))
-    return ChangeCheck(CODE, CheckSubject.HEALTH, CheckResult.PASSED, title)
+        return _build_check(unknown=[coded(RightsCode.UNREAD)])
+    run = CollectorRun.objects.filter(cluster=cluster, kind=CollectorKind.VERSIONS).first()
+    freshness = replace(freshness_of(run, now), taken_at=stored.taken_at)
+    if freshness.stale:
+        return _build_check(unknown=[coded(RightsCode.OLD, age=freshness.age_s or 0.0, cluster=cluster.slug)])
+    judged = [judged for right in needed for judged in _judge_right(cluster, stored, right)]
+    missing = [message for message in judged if message.code in _MISSING]
+    return _build_check(missing, [message for message in judged if message.code not in _MISSING])
+
+
+_MISSING = frozenset({RightsCode.MISSING_ON_CLUSTER, RightsCode.MISSING_ON_TOPICS})
+
+
+def _build_check(missing: Sequence[CodedMessage] = (), unknown: Sequence[CodedMessage] = ()) -> ChangeCheck:
+    """A right that is missing stays so until somebody grants it: the check lasts."""
+    result = CheckResult.FAILED if missing else CheckResult.UNKNOWN if unknown else CheckResult.PASSED
+    told = tuple({(message.code, *message.params.values()): message for message in missing or unknown}.values())
+    title = coded(RightsTitle.GRANTED)
+    return ChangeCheck(
+        CODE,
+        CheckSubject.HEALTH,
+        result,
+        title,
+        problems=told,
+        problem_count=len(missing),
+        lasting=bool(missing),
+    )
+
+
+def _judge_right(cluster: Cluster, stored: PrincipalRights, right: NeededRight) -> Iterator[CodedMessage]:
+    """Yield what is missing or unknown of a right; nothing where it is granted."""
+    operation = right.operation
+    if right.on_groups:
+        yield coded(RightsCode.GROUPS_UNREAD, operation=operation)
+    elif right.topics:
+        lacking, untold = _find_topics_without(stored, right)
+        if untold:
+            yield coded(RightsCode.TOPICS_UNREAD, topics=len(untold), topic=untold[0])
+        if lacking:
+            yield _describe_topics(cluster, right, lacking)
+    elif not stored.on_cluster:
+        yield coded(RightsCode.UNREAD)
+    elif operation not in stored.on_cluster:
+        if right.or_on_topics:
+            yield coded(RightsCode.MAYBE_ON_TOPICS, operation=operation)
+        else:
+            line = _grant_line(cluster, "--cluster", operation)
+            yield coded(RightsCode.MISSING_ON_CLUSTER, operation=operation, line=line)
 
 
 def _find_topics_without(stored: PrincipalRights, right: NeededRight) -> tuple[list[str], list[str]]:

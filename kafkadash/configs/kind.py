@@ -39,18 +39,24 @@ from kafkadash.kafka.api import (
     ItemChanged,
     WholeClient,
 )
-from kafkadash.kafka.config_values import is_same_value
+from kafkadash.kafka.config_values import UNCLEAN_ELECTION, is_same_value, may_elect_uncleanly
 from kafkadash.monitoring.models import BrokerState, CollectorKind, TopicState
 from kafkadash.short_runs.change_kind import make_short_kind_known
-from kafkadash.short_runs.kinds import DoneItem, Items, ItemWords, PlannedItems, ShortKind, name_answers
+from kafkadash.short_runs.kinds import (
+    UNCLEAN_APPROVALS,
+    DoneItem,
+    Items,
+    ItemWords,
+    PlannedItems,
+    ShortKind,
+    name_answers,
+)
 from kafkadash.short_runs.plans import share_of_partitions
 from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
 
 KIND = "config-edit"
 BATCH = 1000
 MIN_ISR = "min.insync.replicas"
-UNCLEAN_ELECTION = "unclean.leader.election.enable"
-UNCLEAN_APPROVALS = 2
 _SHOWN = 100
 _OWN_ORIGINS = {
     OwnerKind.TOPIC: ConfigOrigin.DYNAMIC_TOPIC_CONFIG,
@@ -276,15 +282,9 @@ def puts_records_at_risk(item: PlannedItem) -> bool:
 
 
 def count_approvals(items: Items) -> int:
-    """Return the fewest approvals: as many as an unclean election needs where Kafka elects uncleanly by itself."""
-    return UNCLEAN_APPROVALS if any(map(lets_elect_uncleanly, items)) else 1
-
-
-def lets_elect_uncleanly(item: PlannedItem) -> bool:
-    """Return whether Kafka may elect uncleanly by itself after an item. Not known counts as yes."""
-    if item.content["key"] != UNCLEAN_ELECTION:
-        return False
-    return (_value_in_force(item, item.content["value"]) or "").strip().lower() != "false"
+    """Return the fewest approvals: as many as an unclean election needs where Kafka may hold one by itself."""
+    content = (item.content for item in items)
+    return UNCLEAN_APPROVALS if any(may_elect_uncleanly(each["key"], each["value"]) for each in content) else 1
 
 
 def _value_in_force(item: PlannedItem, value: str | None) -> str | None:
@@ -324,7 +324,7 @@ def describe_start(items: Items) -> list[str]:
     configs = choose_plural("# config|# configs", len(items))
     where = owners[0] if len(owners) == 1 else f"{len(owners):,} topics or brokers"
     sentences = [f"{configs} of {where} {'changes' if len(items) == 1 else 'change'}. Kafka applies that at once."]
-    if any(map(lets_elect_uncleanly, items)):
+    if count_approvals(items) > 1:
         sentences.append("Kafka may then elect leaders that lack records, without asking.")
     if any(map(puts_records_at_risk, items)):
         sentences.append("Kafka may delete or lose records by it. A rollback restores the values, not the records.")

@@ -31,12 +31,19 @@ from kafkadash.monitoring.freshness import read_statuses
 from kafkadash.monitoring.models import BrokerState, CollectorKind, TopicState
 from kafkadash.monitoring.traffic.collector import read_log_ends
 from kafkadash.short_runs.change_kind import make_short_kind_known
-from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind, doubt_refusals, name_answers
+from kafkadash.short_runs.kinds import (
+    UNCLEAN_APPROVALS,
+    Items,
+    ItemWords,
+    PlannedItems,
+    ShortKind,
+    doubt_refusals,
+    name_answers,
+)
 from kafkadash.short_runs.plans import share_of_partitions
 from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
 
 KIND = "unclean-election"
-APPROVALS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +339,6 @@ def make_known() -> None:
             start_words=describe_start,
             columns=("Partition", "Leader", "After the election"),
             confirm=name_confirmed,
-            approvals_needed=APPROVALS,
+            approvals_needed=UNCLEAN_APPROVALS,
         )
     )

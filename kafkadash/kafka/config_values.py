@@ -11,6 +11,17 @@ _DECIMAL = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3}
 _BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 
 
+UNCLEAN_ELECTION = "unclean.leader.election.enable"
+
+
+def may_elect_uncleanly(key: str, value: str | None) -> bool:
+    """Return whether Kafka may elect leaders uncleanly by itself with this value of a config.
+
+    None is no value of its own: what is inherited then may change later without anybody who looks at this one.
+    """
+    return key == UNCLEAN_ELECTION and (value or "").strip().lower() != "false"
+
+
 def is_same_value(told: str | None, wanted: str | None) -> bool:
     """Return whether Kafka tells the value that was sent: it parses values, and prints them in its own way.
 

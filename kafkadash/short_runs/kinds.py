@@ -101,6 +101,12 @@ class ShortKind:
 _kinds: dict[str, ShortKind] = {}
 
 
+UNCLEAN_APPROVALS = 2
+"""Fewest approvals where records may be lost that Kafka has acknowledged: of an unclean election, and of a config with
+which Kafka holds one by itself.
+"""
+
+
 def keep_short_kind(kind: ShortKind) -> None:
     _kinds[kind.name] = kind
 

@@ -18,10 +18,10 @@ from kafkadash.core.formatting import join_items
 from kafkadash.core.messages import CodedReason, choose_plural, coded
 from kafkadash.core.racks import alternate_racks, racks_known
 from kafkadash.kafka.api import ConfigResource, ItemChanged, NewTopic, TopicMetadata, WholeClient
-from kafkadash.kafka.config_values import is_same_value
+from kafkadash.kafka.config_values import UNCLEAN_ELECTION, is_same_value, may_elect_uncleanly
 from kafkadash.monitoring.models import BrokerState, CollectorKind, TopicState
 from kafkadash.short_runs.change_kind import make_short_kind_known
-from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind, doubt_refusals
+from kafkadash.short_runs.kinds import UNCLEAN_APPROVALS, Items, ItemWords, PlannedItems, ShortKind, doubt_refusals
 from kafkadash.short_runs.plans import share_of_partitions
 from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
 from kafkadash.topics.errors import TopicCheckTitle, TopicErrorCode
@@ -177,7 +177,15 @@ def describe_start(items: Items) -> list[str]:
     sentences = [f"{topics} created, with {partitions}. No existing topic changes."]
     if any("start" in item.content for item in items):
         sentences.append("Replicas are placed as KIP-36 does, by start, shift and the list of brokers.")
+    if count_approvals(items) > 1:
+        sentences.append("Kafka may elect leaders of new topics uncleanly, and lose acknowledged records then.")
     return sentences
+
+
+def count_approvals(items: Items) -> int:
+    """Return the fewest approvals: as many as an unclean election needs where Kafka may hold one by itself."""
+    values = {item.content["configs"].get(UNCLEAN_ELECTION, "false") for item in items}
+    return UNCLEAN_APPROVALS if any(may_elect_uncleanly(UNCLEAN_ELECTION, value) for value in values) else 1
 
 
 def describe_brokers(racks: Mapping[int, str]) -> str:
@@ -201,6 +209,7 @@ def make_known() -> None:
             find_faults=find_faults,
             risk=find_risk,
             rights=lambda _: [NeededRight("Create", or_on_topics=True)],
+            approvals_of_items=count_approvals,
             words=describe_topic,
             start_words=describe_start,
             columns=("Topic", "Now", "Planned"),

@@ -60,7 +60,8 @@ def test_check__never_read__is_unknown() -> None:
 
 
 def test_check__read_too_long_ago__is_unknown() -> None:
-    assert check_rights(watched("demo"), NEEDED, NOW + timedelta(minutes=25)).result is CheckResult.UNKNOWN
+    check = check_rights(watched("demo"), NEEDED, NOW + timedelta(hours=1))
+    assert (check.result, [problem.code for problem in check.problems]) == (CheckResult.UNKNOWN, [RightsCode.OLD])
 
 
 def test_check__topic_was_not_told_where_topics_differ__is_unknown() -> None:

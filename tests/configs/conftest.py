@@ -9,8 +9,9 @@ import pytest
 
 from kafkadash.accounts.models import User
 from kafkadash.changes.models import ChangeRequest
-from kafkadash.configs.kind import KIND, UNCLEAN_ELECTION
+from kafkadash.configs.kind import KIND
 from kafkadash.kafka.api import CLUSTER_DEFAULT, ConfigResource, ConfigType
+from kafkadash.kafka.config_values import UNCLEAN_ELECTION
 from kafkadash.monitoring.models import BrokerState, ConfigCatalog, TopicState
 from tests.execution.worlds import model_of
 from tests.planning.stored import stored

@@ -17,12 +17,13 @@ from kafkadash.changes.risk import RiskLevel, level_of
 from kafkadash.changes.state_machine import WorkflowErrorCode
 from kafkadash.clusters.models import ClusterRole, Role
 from kafkadash.configs.errors import ConfigErrorCode
-from kafkadash.configs.kind import KIND, UNCLEAN_ELECTION, find_rollback, plan_edits
+from kafkadash.configs.kind import KIND, find_rollback, plan_edits
 from kafkadash.configs.reasons import ConfigReasonCode
 from kafkadash.core.messages import as_message
 from kafkadash.jobs.models import Job
 from kafkadash.jobs.runner import attempt_job
 from kafkadash.kafka.api import CLUSTER_DEFAULT, ConfigResource, ItemError
+from kafkadash.kafka.config_values import UNCLEAN_ELECTION
 from kafkadash.monitoring.models import BrokerState, TopicState
 from kafkadash.short_runs import fail_points, validation
 from kafkadash.short_runs.errors import ShortRunErrorCode
@@ -74,6 +75,9 @@ def test_approvals__two_where_kafka_may_elect_uncleanly_by_itself(
     harmless = world.draft(world.edit("orders", UNCLEAN_ELECTION, "false"))
     draft = world.draft(world.edit("orders", UNCLEAN_ELECTION, "TRUE"))
     assert (harmless.least_approvals, draft.least_approvals) == (1, 2)
+    world.set_value("clicks", UNCLEAN_ELECTION, "false")
+    removal = world.draft(world.edit("clicks", UNCLEAN_ELECTION, None))
+    assert removal.least_approvals == 2, "the default may be another one when it runs"
     change = services.submit(draft, world.operator, why="It has to go on.", version=draft.version)
     assert change.approvals_needed == 2
     for role in (Role.APPROVER, Role.ADMIN):

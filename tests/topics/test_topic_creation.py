@@ -228,3 +228,10 @@ def test_submit__a_broker_has_gone__is_refused(world: TopicWorld) -> None:
     with pytest.raises(ChangeRefused) as refused:
         services.submit(draft, world.operator, why="New service.", version=draft.version)
     assert refused.value.message.params["first"].params["why"].code == TopicReasonCode.BROKERS_AWAY
+
+
+def test_approvals__two_where_kafka_may_elect_uncleanly_by_itself(world: TopicWorld) -> None:
+    harmless, unclean = (
+        world.draft(TWO | {"configs": {"unclean.leader.election.enable": value}}) for value in ("false", "true")
+    )
+    assert (harmless.least_approvals, unclean.least_approvals) == (1, 2)

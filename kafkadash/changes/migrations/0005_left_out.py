@@ -4,15 +4,16 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('changes', '0004_kinds_with_several_approvals'),
+        ("changes", "0004_kinds_with_several_approvals"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='changerequest',
-            name='left_out',
-            field=models.JSONField(blank=True, default=list, help_text='messages: what of the scope is not in the plan'),
+            model_name="changerequest",
+            name="left_out",
+            field=models.JSONField(
+                blank=True, default=list, help_text="messages: what of the scope is not in the plan"
+            ),
         ),
     ]
