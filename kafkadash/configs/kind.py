@@ -30,7 +30,6 @@ from kafkadash.configs.stored import (
 from kafkadash.core.formatting import read_whole_number
 from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded
 from kafkadash.kafka.api import (
-    UNKNOWN_TOPIC_OR_PARTITION,
     ConfigChange,
     ConfigEntry,
     ConfigOperation,
@@ -38,6 +37,7 @@ from kafkadash.kafka.api import (
     ConfigResource,
     ItemChanged,
     WholeClient,
+    read_named_topics,
 )
 from kafkadash.kafka.config_values import UNCLEAN_ELECTION, is_same_value, may_elect_uncleanly
 from kafkadash.monitoring.models import BrokerState, CollectorKind, TopicState
@@ -145,14 +145,10 @@ def _shorten(value: str | None) -> str:
 
 def read_values(_: Cluster, client: WholeClient, items: Items, deadline: float) -> Mapping[str, ItemReading]:
     """Read topic IDs with a Metadata request, then the values with DescribeConfigs. Raises KafkaFailure."""
-    names = sorted({item.content["name"] for item in items if item.content["of"] == OwnerKind.TOPIC})
-    topics: dict[str, str | None] = {}
-    if names:
-        for topic in client.metadata(deadline=deadline / 2, topics=names).topics:
-            if topic.error is None:
-                topics[topic.name] = topic.topic_id or topic.name  # before Kafka 2.8 a topic has no id
-            elif topic.error.code == UNKNOWN_TOPIC_OR_PARTITION:
-                topics[topic.name] = None
+    names = {item.content["name"] for item in items if item.content["of"] == OwnerKind.TOPIC}
+    found = read_named_topics(client, names, deadline=deadline / 2)
+    # Before Kafka 2.8 a topic has no id.
+    topics = {name: topic.topic_id or name if topic else None for name, topic in found.items()}
     asked = {_resource_of(item) for item in items if _is_asked(item, topics)}
     keys = {item.content["key"] for item in items}
     told = client.describe_configs(sorted(asked), deadline=deadline / 2, keys=keys).resources if asked else {}

@@ -18,17 +18,10 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded
 from kafkadash.elections.errors import ElectionCheckTitle, ElectionErrorCode
 from kafkadash.elections.reasons import ElectionReasonCode, PreferredOutOfSync, ReplicasChanged
-from kafkadash.kafka.api import (
-    UNKNOWN_TOPIC_OR_PARTITION,
-    ClusterMetadata,
-    ItemChanged,
-    PartitionMetadata,
-    TopicPartition,
-    WholeClient,
-)
+from kafkadash.kafka.api import ItemChanged, TopicPartition, WholeClient
 from kafkadash.monitoring.models import CollectorKind, TopicState
 from kafkadash.short_runs.change_kind import make_short_kind_known
-from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind, name_answers
+from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind, find_partitions, name_answers
 from kafkadash.short_runs.plans import share_of_partitions
 from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
 
@@ -73,22 +66,6 @@ def read_elections(_: Cluster, client: WholeClient, items: Items, deadline: floa
         for item in items
         if item.subject in found
     }
-
-
-def find_partitions(answer: ClusterMetadata, items: Items) -> dict[str, tuple[str, PartitionMetadata] | None]:
-    """Return topic id and partition of each item by subject: None where there is none.
-
-    An item whose topic could not be read is left out.
-    """
-    topics = {topic.name: (topic, {p.partition: p for p in topic.partitions}) for topic in answer.topics}
-    found: dict[str, tuple[str, PartitionMetadata] | None] = {}
-    for item in items:
-        topic, partitions = topics.get(item.content["topic"], (None, {}))
-        if topic is None or (topic.error is not None and topic.error.code != UNKNOWN_TOPIC_OR_PARTITION):
-            continue
-        own = partitions.get(item.content["partition"]) if topic.error is None else None
-        found[item.subject] = None if own is None else (topic.topic_id, own)
-    return found
 
 
 def send_elections(client: WholeClient, items: Items, deadline: float) -> ItemChanged[str]:

@@ -23,7 +23,7 @@ from kafkadash.core import clock
 from kafkadash.core.formatting import format_duration, join_items
 from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded
 from kafkadash.elections.errors import ElectionCheckTitle, ElectionErrorCode
-from kafkadash.elections.kind import BATCH, find_other_partition, find_partitions
+from kafkadash.elections.kind import BATCH, find_other_partition
 from kafkadash.elections.reasons import ChoiceChanged, CleanPossible, ElectionReasonCode, LedAgain, LedByAnother
 from kafkadash.kafka.api import ELECTION_NOT_NEEDED, ItemChanged, NotSupported, TopicPartition, WholeClient
 from kafkadash.monitoring.eligible_replicas import LeaderCandidates, load_candidates
@@ -38,6 +38,7 @@ from kafkadash.short_runs.kinds import (
     PlannedItems,
     ShortKind,
     doubt_refusals,
+    find_partitions,
     name_answers,
 )
 from kafkadash.short_runs.plans import share_of_partitions

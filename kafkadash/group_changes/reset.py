@@ -8,7 +8,7 @@ and reached when the group has the new one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -29,7 +29,6 @@ from kafkadash.group_changes.stored_groups import (
     load_topics,
 )
 from kafkadash.kafka.api import (
-    UNKNOWN_TOPIC_OR_PARTITION,
     GroupDescription,
     ItemChanged,
     ItemError,
@@ -38,6 +37,7 @@ from kafkadash.kafka.api import (
     TopicMetadata,
     TopicPartition,
     WholeClient,
+    read_named_topics,
 )
 from kafkadash.monitoring.groups.names import label_group
 from kafkadash.monitoring.models import CollectorKind
@@ -246,7 +246,7 @@ def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:
 def read_reset(_: Cluster, client: WholeClient, items: Items, deadline: float) -> Mapping[str, ItemReading]:
     """Read topics, logs, committed offsets and the group, in this order. Raises KafkaFailure."""
     name, seconds = items[0].content["group"], deadline / 5
-    topics = _read_topics(client, {item.content["topic"] for item in items}, seconds)
+    topics = read_named_topics(client, {item.content["topic"] for item in items}, deadline=seconds)
     there: dict[str, set[int]] = {}
     for item in items:
         topic, number = item.content["topic"], item.content["partition"]
@@ -271,16 +271,6 @@ def read_reset(_: Cluster, client: WholeClient, items: Items, deadline: float) -
         if (reading := judge_reset(item, facts)) is not None:
             readings[item.subject] = reading
     return readings
-
-
-def _read_topics(client: WholeClient, names: Collection[str], deadline: float) -> dict[str, TopicMetadata | None]:
-    """Read topics: None for a name that no topic has. A topic that could not be read is left out."""
-    answer = client.metadata(deadline=deadline, topics=sorted(names))
-    return {
-        topic.name: topic if topic.error is None else None
-        for topic in answer.topics
-        if topic.error is None or topic.error.code == UNKNOWN_TOPIC_OR_PARTITION
-    }
 
 
 def _numbers(topic: TopicMetadata | None) -> set[int]:

@@ -820,6 +820,20 @@ def hidden_topics(admin: KafkaAdmin, suspects: Iterable[str], *, deadline: float
     return sorted(t.name for t in answer.topics if t.error is not None and t.error.code == TOPIC_AUTHORIZATION_FAILED)
 
 
+def name_topics(answer: ClusterMetadata) -> dict[str, TopicMetadata | None]:
+    """Return topics by name: None for a name that no topic has. A topic that could not be read is left out."""
+    return {
+        topic.name: topic if topic.error is None else None
+        for topic in answer.topics
+        if topic.error is None or topic.error.code == UNKNOWN_TOPIC_OR_PARTITION
+    }
+
+
+def read_named_topics(admin: KafkaAdmin, names: Collection[str], *, deadline: float) -> dict[str, TopicMetadata | None]:
+    """Read topics with one Metadata request, as ``name_topics`` returns them. Raises KafkaFailure."""
+    return name_topics(admin.metadata(deadline=deadline, topics=sorted(names))) if names else {}
+
+
 def hidden_message(hidden: list[str], *, all_of_them: bool = False) -> CodedMessage:
     """Return what is missing and what it costs."""
     shown = ", ".join(f"“{name}”" for name in hidden[:3])

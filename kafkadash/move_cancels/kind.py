@@ -15,19 +15,20 @@ from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded
 from kafkadash.execution.claims import find_moves_in_flight
-from kafkadash.kafka.api import (
-    UNKNOWN_TOPIC_OR_PARTITION,
-    ItemChanged,
-    OngoingReassignment,
-    PartitionMetadata,
-    TopicPartition,
-    WholeClient,
-)
+from kafkadash.kafka.api import ItemChanged, OngoingReassignment, PartitionMetadata, TopicPartition, WholeClient
 from kafkadash.monitoring.models import CollectorKind, MoveOutcome, ReassignmentSnapshot
 from kafkadash.move_cancels.errors import CancelCheckTitle, CancelNoteCode
 from kafkadash.move_cancels.reasons import CancelReasonCode, MoveChanged, MoveEnded, NothingInSync
 from kafkadash.short_runs.change_kind import make_short_kind_known
-from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind, doubt_refusals, name_answers
+from kafkadash.short_runs.kinds import (
+    Items,
+    ItemWords,
+    PlannedItems,
+    ShortKind,
+    doubt_refusals,
+    find_partitions,
+    name_answers,
+)
 from kafkadash.short_runs.plans import share_of_partitions
 from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
 
@@ -104,19 +105,17 @@ def read_cancels(cluster: Cluster, client: WholeClient, items: Items, deadline: 
     listing = client.list_reassignments(deadline=deadline)
     answer = client.metadata(deadline=deadline, topics=sorted({item.content["topic"] for item in items}))
     moving = {(row.topic, row.partition): row for row in listing.rows}
-    topics = {topic.name: topic for topic in answer.topics}
-    partitions = {(topic.name, each.partition): each for topic in answer.topics for each in topic.partitions}
+    found = find_partitions(answer, items)
     claimed = find_moves_in_flight(cluster.pk)
     readings = {}
     for item in items:
-        place = item.content["topic"], item.content["partition"]
-        topic = topics.get(place[0])
-        if topic is None or (topic.error is not None and topic.error.code != UNKNOWN_TOPIC_OR_PARTITION):
+        if item.subject not in found:
             continue
-        own = partitions.get(place)
-        if topic.error is not None or own is None or topic.topic_id != item.content["topic_id"]:
+        own = found[item.subject]
+        place = item.content["topic"], item.content["partition"]
+        if own is None or own[0] != item.content["topic_id"]:
             readings[item.subject] = ItemReading(ReadingState.UNFIT, PlainReason(CancelReasonCode.TOPIC_GONE))
-        elif reading := judge_cancel(item, moving.get(place), own, claimed):
+        elif reading := judge_cancel(item, moving.get(place), own[1], claimed):
             readings[item.subject] = reading
     return readings
 

@@ -20,7 +20,7 @@ from kafkadash.changes.rights import NeededRight
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedMessage, CodedReason
-from kafkadash.kafka.api import ItemChanged, ItemError, WholeClient
+from kafkadash.kafka.api import ClusterMetadata, ItemChanged, ItemError, PartitionMetadata, WholeClient, name_topics
 from kafkadash.monitoring.models import CollectorKind
 from kafkadash.short_runs.state import ItemReading, PlannedItem
 
@@ -118,6 +118,20 @@ def short_kind(name: str) -> ShortKind:
 
 def is_short(name: str) -> bool:
     return name in _kinds
+
+
+def find_partitions(answer: ClusterMetadata, items: Items) -> dict[str, tuple[str, PartitionMetadata] | None]:
+    """Return topic id and partition of each item by subject: None where there is none.
+
+    An item whose topic could not be read is left out.
+    """
+    topics = name_topics(answer)
+    found = {(t.name, p.partition): (t.topic_id, p) for t in topics.values() if t for p in t.partitions}
+    return {
+        item.subject: found.get((item.content["topic"], item.content["partition"]))
+        for item in items
+        if item.content["topic"] in topics
+    }
 
 
 def name_answers(answer: ItemChanged[T], subjects: Mapping[T, Sequence[str]]) -> ItemChanged[str]:

@@ -17,7 +17,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.core.formatting import join_items
 from kafkadash.core.messages import CodedReason, choose_plural, coded
 from kafkadash.core.racks import alternate_racks, racks_known
-from kafkadash.kafka.api import ConfigResource, ItemChanged, NewTopic, TopicMetadata, WholeClient
+from kafkadash.kafka.api import ConfigResource, ItemChanged, NewTopic, TopicMetadata, WholeClient, read_named_topics
 from kafkadash.kafka.config_values import UNCLEAN_ELECTION, is_same_value, may_elect_uncleanly
 from kafkadash.monitoring.models import BrokerState, CollectorKind, TopicState
 from kafkadash.short_runs.change_kind import make_short_kind_known
@@ -28,7 +28,7 @@ from kafkadash.topics.errors import TopicCheckTitle, TopicErrorCode
 from kafkadash.topics.names import metric_name
 from kafkadash.topics.placement import format_assignment, place_partitions
 from kafkadash.topics.reasons import BrokersAway, TopicExists, TopicNameCollides
-from kafkadash.topics.requests import BATCH, read_named_topics, send_in_parts
+from kafkadash.topics.requests import BATCH, send_in_parts
 
 KIND = "topic-create"
 TOPIC_ALREADY_EXISTS = 36
@@ -96,7 +96,7 @@ def judge_creation(item: PlannedItem, topic: TopicMetadata | None, configs: Mapp
 
 def read_topics(_: Cluster, client: WholeClient, items: Items, deadline: float) -> Mapping[str, ItemReading]:
     """Read which topics exist with a Metadata request, and their configs with a second one. Raises KafkaFailure."""
-    topics = read_named_topics(client, items, deadline / 2)
+    topics = read_named_topics(client, [item.subject for item in items], deadline=deadline / 2)
     configured = {item.subject for item in items if item.content["configs"]}
     asked = [ConfigResource.topic(name) for name, topic in topics.items() if topic and name in configured]
     keys = {key for item in items for key in item.content["configs"]}

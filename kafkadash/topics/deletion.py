@@ -17,7 +17,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.core import clock
 from kafkadash.core.formatting import format_size
 from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, first_names, join_names
-from kafkadash.kafka.api import ItemChanged, TopicMetadata, WholeClient
+from kafkadash.kafka.api import ItemChanged, TopicMetadata, WholeClient, read_named_topics
 from kafkadash.monitoring.freshness import freshness_of_kind, read_statuses
 from kafkadash.monitoring.groups.names import label_group
 from kafkadash.monitoring.groups.pages import present_groups
@@ -30,7 +30,7 @@ from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
 from kafkadash.topics.errors import TopicCheckTitle
 from kafkadash.topics.growth import moving_topics
 from kafkadash.topics.reasons import TopicReasonCode
-from kafkadash.topics.requests import BATCH, read_named_topics
+from kafkadash.topics.requests import BATCH
 
 KIND = "topic-delete"
 UNKNOWN_TOPIC_ID = 100
@@ -86,7 +86,7 @@ def judge_deletion(item: PlannedItem, topic: TopicMetadata | None, *, moves: boo
 def read_deletion(_: Cluster, client: WholeClient, items: Items, deadline: float) -> Mapping[str, ItemReading]:
     """Read which topics exist with a Metadata request, and which move with a second one. Raises KafkaFailure."""
     moving = {row.topic for row in client.list_reassignments(deadline=deadline / 2).rows}
-    topics = read_named_topics(client, items, deadline / 2)
+    topics = read_named_topics(client, [item.subject for item in items], deadline=deadline / 2)
     return {
         item.subject: judge_deletion(item, topics[item.subject], moves=item.subject in moving)
         for item in items

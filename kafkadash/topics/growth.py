@@ -14,7 +14,7 @@ from kafkadash.changes.rights import NeededRight, name_topics
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded
-from kafkadash.kafka.api import ItemChanged, NewPartitions, TopicMetadata, WholeClient
+from kafkadash.kafka.api import ItemChanged, NewPartitions, TopicMetadata, WholeClient, read_named_topics
 from kafkadash.monitoring.models import CollectorKind, MoveOutcome, ReassignmentSnapshot, TopicState
 from kafkadash.short_runs.change_kind import make_short_kind_known
 from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind, doubt_refusals
@@ -24,7 +24,7 @@ from kafkadash.topics.creation import describe_placement, find_brokers_away, loa
 from kafkadash.topics.errors import TopicCheckTitle, TopicErrorCode
 from kafkadash.topics.placement import MOST_PARTITIONS, place_partitions
 from kafkadash.topics.reasons import BrokersAway, PartitionsChanged, TopicReasonCode
-from kafkadash.topics.requests import BATCH, read_named_topics, send_in_parts
+from kafkadash.topics.requests import BATCH, send_in_parts
 
 KIND = "topic-grow"
 INVALID_PARTITIONS = 37
@@ -76,7 +76,7 @@ def judge_growth(item: PlannedItem, topic: TopicMetadata | None) -> ItemReading:
 
 def read_growth(_: Cluster, client: WholeClient, items: Items, deadline: float) -> Mapping[str, ItemReading]:
     """Read how many partitions topics have with one Metadata request. Raises KafkaFailure."""
-    topics = read_named_topics(client, items, deadline)
+    topics = read_named_topics(client, [item.subject for item in items], deadline=deadline)
     return {item.subject: judge_growth(item, topics[item.subject]) for item in items if item.subject in topics}
 
 

@@ -1,35 +1,15 @@
-"""Requests that changes of topics share: topics by name, and new partitions in as many requests as Kafka wants."""
+"""Requests that changes of topics share: new partitions in as many requests as Kafka wants."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from kafkadash.kafka.api import (
-    UNKNOWN_TOPIC_OR_PARTITION,
-    ItemChanged,
-    ItemError,
-    KafkaFailure,
-    TopicMetadata,
-    WholeClient,
-)
+from kafkadash.kafka.api import ItemChanged, ItemError, KafkaFailure
 from kafkadash.short_runs.kinds import Items
 from kafkadash.short_runs.state import PlannedItem
 from kafkadash.topics.placement import MOST_PARTITIONS
 
 BATCH = 1000
-
-
-def read_named_topics(client: WholeClient, items: Items, deadline: float) -> Mapping[str, TopicMetadata | None]:
-    """Read the topics of items with one Metadata request: None for a name that no topic has.
-
-    A topic that could not be read is left out. Raises KafkaFailure.
-    """
-    answer = client.metadata(deadline=deadline, topics=sorted(item.content["topic"] for item in items))
-    return {
-        topic.name: topic if topic.error is None else None
-        for topic in answer.topics
-        if topic.error is None or topic.error.code == UNKNOWN_TOPIC_OR_PARTITION
-    }
 
 
 def send_in_parts(items: Items, deadline: float, send: Callable[[Items, float], ItemChanged[str]]) -> ItemChanged[str]:
