@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from kafkadash.broker_life.errors import BrokerLifeCheckTitle, BrokerLifeErrorCode
@@ -18,20 +19,11 @@ from kafkadash.changes.rights import NeededRight
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded, reason_message
-from kafkadash.kafka.api import (
-    ConfigChange,
-    ConfigEntry,
-    ConfigOperation,
-    ConfigOrigin,
-    ConfigResource,
-    ItemChanged,
-    LogDir,
-    WholeClient,
-)
+from kafkadash.kafka.api import ConfigChange, ConfigEntry, ConfigOrigin, ConfigResource, LogDir, WholeClient
 from kafkadash.monitoring.brokers import broker_word
 from kafkadash.monitoring.models import BrokerState, BrokerWeights, CollectorKind, ConfigSource
 from kafkadash.short_runs.change_kind import make_short_kind_known
-from kafkadash.short_runs.kinds import DoneItem, Items, ItemWords, PlannedItems, ShortKind, name_answers
+from kafkadash.short_runs.kinds import DoneItem, Items, ItemWords, PlannedItems, ShortKind, alter_configs
 from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
 
 KIND = "broker-cordon"
@@ -139,24 +131,9 @@ def _resource_of(item: PlannedItem) -> ConfigResource:
     return ConfigResource.broker(item.content["broker"])
 
 
-def send_cordons(client: WholeClient, items: Items, deadline: float) -> ItemChanged[str]:
-    """Set or delete the config with one request to each broker."""
-    return _alter(client, items, deadline, validate_only=False)
-
-
-def validate_cordons(client: WholeClient, items: Items, deadline: float) -> ItemChanged[str]:
-    """Have Kafka say what it would do; it refuses cordons below metadata.version 4.3."""
-    return _alter(client, items, deadline, validate_only=True)
-
-
-def _alter(client: WholeClient, items: Items, deadline: float, *, validate_only: bool) -> ItemChanged[str]:
-    changes = []
-    for item in items:
-        value = item.content["to"]
-        operation = ConfigOperation.DELETE if value is None else ConfigOperation.SET
-        changes.append(ConfigChange(_resource_of(item), KEY, operation, value))
-    subjects = {_resource_of(item): (item.subject,) for item in items}
-    return name_answers(client.alter_configs(changes, deadline=deadline, validate_only=validate_only), subjects)
+def make_change(item: PlannedItem) -> ConfigChange:
+    """Return the change of a broker's own config, which Kafka refuses below metadata.version 4.3."""
+    return ConfigChange.set_or_delete(_resource_of(item), KEY, item.content["to"])
 
 
 def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:
@@ -211,7 +188,7 @@ def make_known() -> None:
             batch=BATCH,
             plan=plan_cordon,
             read=read_cordons,
-            send=send_cordons,
+            send=partial(alter_configs, make_change),
             facts=(CollectorKind.METADATA, CollectorKind.CONFIGS, CollectorKind.LOG_DIRS),
             title=BrokerLifeCheckTitle.CORDON_FITS,
             find_faults=find_faults,
@@ -220,7 +197,7 @@ def make_known() -> None:
             words=describe_cordon,
             start_words=describe_start,
             columns=("Broker", "Now", "Planned"),
-            validate=validate_cordons,
+            validate=partial(alter_configs, make_change, validate_only=True),
             rollback_input=roll_back,
         )
     )

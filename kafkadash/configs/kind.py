@@ -9,6 +9,7 @@ here, so a topic's ID is compared just before the request.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from kafkadash.changes.rights import NeededRight, name_topics
@@ -32,10 +33,8 @@ from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, cod
 from kafkadash.kafka.api import (
     ConfigChange,
     ConfigEntry,
-    ConfigOperation,
     ConfigOrigin,
     ConfigResource,
-    ItemChanged,
     WholeClient,
     read_named_topics,
 )
@@ -49,7 +48,7 @@ from kafkadash.short_runs.kinds import (
     ItemWords,
     PlannedItems,
     ShortKind,
-    name_answers,
+    alter_configs,
 )
 from kafkadash.short_runs.plans import share_of_partitions
 from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
@@ -176,25 +175,8 @@ def _resource_of(item: PlannedItem) -> ConfigResource:
     return resource_of(item.content["of"], item.content["name"])
 
 
-def send_values(client: WholeClient, items: Items, deadline: float) -> ItemChanged[str]:
-    """Set and remove values with IncrementalAlterConfigs; Kafka does all of one owner or none."""
-    return _alter(client, items, deadline, validate_only=False)
-
-
-def validate_values(client: WholeClient, items: Items, deadline: float) -> ItemChanged[str]:
-    """Have Kafka check values without changing them."""
-    return _alter(client, items, deadline, validate_only=True)
-
-
-def _alter(client: WholeClient, items: Items, deadline: float, *, validate_only: bool) -> ItemChanged[str]:
-    subjects: dict[ConfigResource, list[str]] = {}
-    changes = []
-    for item in items:
-        resource, value = _resource_of(item), item.content["value"]
-        operation = ConfigOperation.DELETE if value is None else ConfigOperation.SET
-        subjects.setdefault(resource, []).append(item.subject)
-        changes.append(ConfigChange(resource, item.content["key"], operation, value))
-    return name_answers(client.alter_configs(changes, deadline=deadline, validate_only=validate_only), subjects)
+def make_change(item: PlannedItem) -> ConfigChange:
+    return ConfigChange.set_or_delete(_resource_of(item), item.content["key"], item.content["value"])
 
 
 def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:
@@ -352,7 +334,7 @@ def make_known() -> None:
             batch=BATCH,
             plan=plan_edits,
             read=read_values,
-            send=send_values,
+            send=partial(alter_configs, make_change),
             facts=(CollectorKind.METADATA, CollectorKind.CONFIGS),
             title=ConfigCheckTitle.FITS,
             find_faults=find_faults,
@@ -362,7 +344,7 @@ def make_known() -> None:
             start_words=describe_start,
             columns=("Config", "Now", "Planned"),
             approvals_of_items=count_approvals,
-            validate=validate_values,
+            validate=partial(alter_configs, make_change, validate_only=True),
             rollback_input=find_rollback,
         )
     )

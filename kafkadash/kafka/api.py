@@ -647,6 +647,11 @@ class ConfigChange:
     operation: ConfigOperation
     value: str | None = None
 
+    @classmethod
+    def set_or_delete(cls, resource: ConfigResource, key: str, value: str | None) -> ConfigChange:
+        """Return the change after which a resource has this value of its own, None for no value of its own."""
+        return cls(resource, key, ConfigOperation.DELETE if value is None else ConfigOperation.SET, value)
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class ReplicaPlace:

@@ -20,7 +20,16 @@ from kafkadash.changes.rights import NeededRight
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedMessage, CodedReason
-from kafkadash.kafka.api import ClusterMetadata, ItemChanged, ItemError, PartitionMetadata, WholeClient, name_topics
+from kafkadash.kafka.api import (
+    ClusterMetadata,
+    ConfigChange,
+    ConfigResource,
+    ItemChanged,
+    ItemError,
+    PartitionMetadata,
+    WholeClient,
+    name_topics,
+)
 from kafkadash.monitoring.models import CollectorKind
 from kafkadash.short_runs.state import ItemReading, PlannedItem
 
@@ -142,6 +151,22 @@ def name_answers(answer: ItemChanged[T], subjects: Mapping[T, Sequence[str]]) ->
 
     done = frozenset(subject for thing in answer.done for subject in subjects[thing])
     return ItemChanged(done, spread(answer.refused), spread(answer.lost))
+
+
+def alter_configs(
+    make_change: Callable[[PlannedItem], ConfigChange],
+    client: WholeClient,
+    items: Items,
+    deadline: float,
+    *,
+    validate_only: bool = False,
+) -> ItemChanged[str]:
+    """Change configs with IncrementalAlterConfigs (44). Kafka answers for a resource as a whole: all of it or none."""
+    changes = [make_change(item) for item in items]
+    subjects: dict[ConfigResource, list[str]] = {}
+    for item, change in zip(items, changes, strict=True):
+        subjects.setdefault(change.resource, []).append(item.subject)
+    return name_answers(client.alter_configs(changes, deadline=deadline, validate_only=validate_only), subjects)
 
 
 def doubt_refusals(answer: ItemChanged[str], code: int) -> ItemChanged[str]:

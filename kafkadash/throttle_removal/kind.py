@@ -8,6 +8,7 @@ empty is off. Nothing is removed that a reassignment in flight needs, or that a 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any
 
 from kafkadash.changes.rights import NeededRight, name_topics
@@ -23,7 +24,6 @@ from kafkadash.kafka.api import (
     ConfigOperation,
     ConfigOrigin,
     ConfigResource,
-    ItemChanged,
     ResourceConfigs,
     WholeClient,
 )
@@ -44,7 +44,7 @@ from kafkadash.monitoring.models import (
     ThrottleState,
 )
 from kafkadash.short_runs.change_kind import make_short_kind_known
-from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind, name_answers
+from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind, alter_configs
 from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
 from kafkadash.throttle_removal.errors import RemovalCheckTitle, RemovalNoteCode
 from kafkadash.throttle_removal.reasons import RemovalReasonCode, RunActive, ThrottleChanged
@@ -154,18 +154,7 @@ def _read_moves(client: WholeClient, items: Items, deadline: float) -> MovesOfTo
     return in_flight(((row.topic, row.partition, row.replicas) for row in listed), copies)
 
 
-def send_removals(client: WholeClient, items: Items, deadline: float) -> ItemChanged[str]:
-    """Remove the throttles with one IncrementalAlterConfigs request (44) to each broker that has to answer it.
-
-    Kafka answers for a resource as a whole, so all keys of one share its answer.
-    """
-    subjects: dict[ConfigResource, list[str]] = {}
-    for item in items:
-        subjects.setdefault(_config_of(item), []).append(item.subject)
-    return name_answers(client.alter_configs([_make_change(item) for item in items], deadline=deadline), subjects)
-
-
-def _make_change(item: PlannedItem) -> ConfigChange:
+def make_change(item: PlannedItem) -> ConfigChange:
     key, value = item.content["key"], item.content["value"]
     if key in LISTS:
         return ConfigChange(_config_of(item), key, ConfigOperation.SUBTRACT, value)
@@ -231,7 +220,7 @@ def make_known() -> None:
             batch=BATCH,
             plan=plan_removals,
             read=read_removals,
-            send=send_removals,
+            send=partial(alter_configs, make_change),
             facts=(CollectorKind.CONFIGS, CollectorKind.REASSIGNMENTS),
             title=RemovalCheckTitle.FITS,
             find_faults=find_faults,
