@@ -42,7 +42,7 @@ from kafkadash.short_runs.kinds import (
     name_answers,
 )
 from kafkadash.short_runs.plans import share_of_partitions
-from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
+from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState, name_or_count
 
 KIND = "unclean-election"
 
@@ -316,11 +316,6 @@ def describe_start(items: Items) -> list[str]:
     ]
 
 
-def name_confirmed(items: Items) -> str:
-    """Return what has to be typed: the name of a single partition, else the number of partitions."""
-    return items[0].subject if len(items) == 1 else str(len(items))
-
-
 def make_known() -> None:
     make_short_kind_known(
         ShortKind(
@@ -339,7 +334,7 @@ def make_known() -> None:
             words=describe_unclean,
             start_words=describe_start,
             columns=("Partition", "Leader", "After the election"),
-            confirm=name_confirmed,
             approvals_needed=UNCLEAN_APPROVALS,
+            confirm=name_or_count,
         )
     )

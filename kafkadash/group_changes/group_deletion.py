@@ -23,7 +23,7 @@ from kafkadash.monitoring.groups.names import label_group
 from kafkadash.monitoring.models import CollectorKind
 from kafkadash.short_runs.change_kind import make_short_kind_known
 from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind, doubt_refusals, name_answers
-from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
+from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState, name_or_count
 
 KIND = "group-delete"
 BATCH = 500
@@ -124,11 +124,6 @@ def entitle_deletion(items: Items) -> str:
     return f"Delete {choose_plural('# group|# groups', len(items))}"
 
 
-def name_confirmed(items: Items) -> str:
-    """Return the text to type: the name of a single group, else the number of groups."""
-    return items[0].subject if len(items) == 1 else str(len(items))
-
-
 def make_known() -> None:
     make_short_kind_known(
         ShortKind(
@@ -148,6 +143,6 @@ def make_known() -> None:
             words=describe_deletion,
             start_words=describe_start,
             columns=("Group", "Now", "Planned"),
-            confirm=name_confirmed,
+            confirm=name_or_count,
         )
     )

@@ -7,7 +7,7 @@ cluster settles it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -69,6 +69,11 @@ class PlannedItem:
     subject: str
     content: Mapping[str, Any]
     before: Mapping[str, Any] | None = None
+
+
+def name_or_count(items: Sequence[PlannedItem]) -> str:
+    """Return the text to type before items are submitted: the subject of a single one, else how many they are."""
+    return items[0].subject if len(items) == 1 else str(len(items))
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from kafkadash.monitoring.traffic.pages import format_record_rate, read_topic_ra
 from kafkadash.short_runs.change_kind import make_short_kind_known
 from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind, doubt_refusals, name_answers
 from kafkadash.short_runs.plans import share_of_partitions
-from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
+from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState, name_or_count
 from kafkadash.topics.errors import TopicCheckTitle
 from kafkadash.topics.growth import moving_topics
 from kafkadash.topics.reasons import TopicReasonCode
@@ -151,11 +151,6 @@ def describe_start(items: Items) -> list[str]:
     return [f"{topics} deleted, with all records. There is no rollback."]
 
 
-def name_confirmed(items: Items) -> str:
-    """Return what has to be typed: the name of a single topic, else the number of topics."""
-    return items[0].subject if len(items) == 1 else str(len(items))
-
-
 def make_known() -> None:
     make_short_kind_known(
         ShortKind(
@@ -174,6 +169,6 @@ def make_known() -> None:
             words=describe_deletion,
             start_words=describe_start,
             columns=("Topic", "Now", "Planned"),
-            confirm=name_confirmed,
+            confirm=name_or_count,
         )
     )
