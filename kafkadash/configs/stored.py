@@ -127,12 +127,8 @@ def load_keys(cluster: Cluster, kind: str) -> dict[str, ConfigKey]:
             inherited = default[key]
         elif kind != OwnerKind.TOPIC and inherited and inherited[1] != ConfigSource.DEFAULT:
             inherited = None  # each broker has a file of its own
-        keys[key] = ConfigKey(key, _type_of(number), read_only, sensitive, tuple(inherited) if inherited else None)
+        keys[key] = ConfigKey(key, ConfigType(number), read_only, sensitive, tuple(inherited) if inherited else None)
     return keys
-
-
-def _type_of(number: int) -> ConfigType:
-    return ConfigType(number) if number in set(ConfigType) else ConfigType.UNKNOWN
 
 
 def describe_value(value: str | None, source: str = "") -> str:

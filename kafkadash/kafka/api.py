@@ -297,7 +297,15 @@ class ConfigResource:
 CLUSTER_DEFAULT = ConfigResource(ConfigResourceType.BROKER, "")
 
 
-class ConfigOrigin(IntEnum):
+class ExtensibleEnum(IntEnum):
+    """Numbers that Kafka extends: one that is newer than this program is UNKNOWN (0), as in Kafka's own clients."""
+
+    @classmethod
+    def _missing_(cls, _: object) -> ExtensibleEnum:
+        return cls(0)
+
+
+class ConfigOrigin(ExtensibleEnum):
     """Source of a config value (org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigSource).
 
     The names are those of org.apache.kafka.clients.admin.ConfigEntry.ConfigSource, as Kafka's tools print them.
@@ -314,7 +322,7 @@ class ConfigOrigin(IntEnum):
     DYNAMIC_GROUP_CONFIG = 8
 
 
-class ConfigType(IntEnum):
+class ConfigType(ExtensibleEnum):
     """Type of a config's value (org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigType)."""
 
     UNKNOWN = 0

@@ -377,9 +377,8 @@ class ConfigReading:
         key = (config.name, value, config.config_source, *flags, config.config_type)
         entry = self._entries.get(key)
         if entry is None:
-            entry = ConfigEntry(
-                config.name, value, _source(config.config_source), *flags, _value_type(config.config_type)
-            )
+            origin, type_ = ConfigOrigin(config.config_source), ConfigType(config.config_type)
+            entry = ConfigEntry(config.name, value, origin, *flags, type_)
             self._entries[key] = entry
         return entry
 
@@ -412,21 +411,6 @@ def _error(resource: ConfigResource, row: ConfigsResult) -> ItemError:
         detail=row.error_message,
         permission=_PERMISSIONS[resource.type],
     )
-
-
-def _source(number: int) -> ConfigOrigin:
-    """A source that is newer than this program is unknown, as in Kafka's own clients."""
-    try:
-        return ConfigOrigin(number)
-    except ValueError:
-        return ConfigOrigin.UNKNOWN
-
-
-def _value_type(number: int) -> ConfigType:
-    try:
-        return ConfigType(number)
-    except ValueError:
-        return ConfigType.UNKNOWN
 
 
 TOPICS_PER_METADATA = 1000  # of Metadata
