@@ -7,7 +7,7 @@ registered. There is no rollback: a broker registers itself when it starts.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from kafkadash.broker_life.errors import BrokerLifeCheckTitle, BrokerLifeErrorCode
@@ -46,25 +46,31 @@ def plan_unregister(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems
     """Plan to unregister one ``broker``, where it is stopped and empty. Three queries."""
     subject = f"broker {wanted['broker']}"
     row = BrokerState.objects.filter(cluster=cluster, broker_id=wanted["broker"], gone_at=None).first()
-    fault = find_broker_fault(cluster, row) if row else PlainReason(BrokerReasonCode.NOT_REGISTERED)
+    fault = find_stored_fault(cluster, row) if row else PlainReason(BrokerReasonCode.NOT_REGISTERED)
     if row is None or fault is not None:
         return PlannedItems([], [coded(BrokerLifeErrorCode.DOES_NOT_FIT, item=subject, why=reason_message(fault))])
     content = {"broker": row.broker_id, "host": row.host, "port": row.port, "rack": row.rack}
     return PlannedItems([PlannedItem(subject, content)])
 
 
-def find_broker_fault(cluster: Cluster, row: BrokerState) -> CodedReason | None:
-    """Return why a registered broker cannot be unregistered, from stored rows; None where it can. Two queries."""
-    if row.fenced is None:
-        return PlainReason(BrokerReasonCode.FENCED_UNKNOWN)
-    if not row.fenced:
-        return PlainReason(BrokerReasonCode.ALIVE)
-    if row.replicas:
-        return BrokerHostsReplicas(row.replicas)
-    if adding := count_adding(cluster, row.broker_id):
+def find_fault(fenced: bool | None, adding: int, hosted: int, hidden: int | None) -> CodedReason | None:
+    """Return why a registered broker cannot be unregistered, None where it can.
+
+    Replicas that a reassignment adds count among those that a broker hosts, so these come first.
+    """
+    if not fenced:
+        return PlainReason(BrokerReasonCode.FENCED_UNKNOWN if fenced is None else BrokerReasonCode.ALIVE)
+    if adding:
         return BrokerGetsReplicas(adding)
-    hidden = ClusterState.objects.filter(cluster=cluster).values_list("hidden_topics", flat=True).first()
+    if hosted:
+        return BrokerHostsReplicas(hosted)
     return TopicsKeptBack(hidden) if hidden else None
+
+
+def find_stored_fault(cluster: Cluster, row: BrokerState) -> CodedReason | None:
+    """Return why a broker cannot be unregistered, from stored rows. Two queries."""
+    hidden = ClusterState.objects.filter(cluster=cluster).values_list("hidden_topics", flat=True).first()
+    return find_fault(row.fenced, count_adding(cluster, row.broker_id), row.replicas, hidden)
 
 
 def count_adding(cluster: Cluster, broker: int) -> int:
@@ -79,26 +85,11 @@ def count_on_disk(weights: BrokerWeights) -> dict[str, int]:
     return {topic: len(partitions) for topic, partitions in sizes.items() if topic != METADATA_LOG}
 
 
-def judge_unregister(
-    item: PlannedItem, broker: BrokerInfo | None, adding: int, hosted: int, hidden: Collection[str]
-) -> ItemReading:
-    """Compare an item with the cluster. ``broker`` is None where it is not registered."""
-    if broker is None:
-        return ItemReading(ReadingState.REACHED)
-    content, address = item.content, f"{broker.host}:{broker.port}"
-    reason: CodedReason | None = None
-    if broker.fenced is None:
-        reason = PlainReason(BrokerReasonCode.FENCED_UNKNOWN)
-    elif not broker.fenced:
-        reason = PlainReason(BrokerReasonCode.ALIVE)
-    elif address != f"{content['host']}:{content['port']}":
-        reason = AnotherAddress(address, f"{content['host']}:{content['port']}")
-    elif adding:
-        reason = BrokerGetsReplicas(adding)
-    elif hosted:
-        reason = BrokerHostsReplicas(hosted)
-    elif hidden:
-        reason = TopicsKeptBack(len(hidden))
+def judge_unregister(item: PlannedItem, broker: BrokerInfo, adding: int, hosted: int, hidden: int) -> ItemReading:
+    """Compare an item with the cluster, where the broker is registered."""
+    address, expected = f"{broker.host}:{broker.port}", f"{item.content['host']}:{item.content['port']}"
+    moved = AnotherAddress(address, expected) if broker.fenced and address != expected else None
+    reason = moved or find_fault(broker.fenced, adding, hosted, hidden)
     return ItemReading(ReadingState.UNFIT if reason else ReadingState.READY, reason, {"fenced": broker.fenced})
 
 
@@ -114,7 +105,7 @@ def read_unregister(cluster: Cluster, client: WholeClient, items: Items, deadlin
     if broker is None:
         tells_fenced = all(each.fenced is not None for each in described)
         unknown = ItemReading(ReadingState.UNFIT, PlainReason(BrokerReasonCode.FENCED_UNKNOWN))
-        return {item.subject: judge_unregister(item, None, 0, 0, ()) if tells_fenced else unknown}
+        return {item.subject: ItemReading(ReadingState.REACHED) if tells_fenced else unknown}
     adding = sum(id_ in row.adding for row in client.list_reassignments(deadline=part).rows)
     topics = client.metadata(deadline=part).topics
     if any(topic.error for topic in topics):
@@ -122,7 +113,7 @@ def read_unregister(cluster: Cluster, client: WholeClient, items: Items, deadlin
     hosted = sum(id_ in partition.replicas for topic in topics for partition in topic.partitions)
     weights = BrokerWeights.objects.filter(cluster=cluster, broker_id=id_).first()
     suspects = count_on_disk(weights).keys() - {topic.name for topic in topics} if weights else ()
-    hidden = hidden_topics(client, suspects, deadline=part)
+    hidden = len(hidden_topics(client, suspects, deadline=part))
     return {item.subject: judge_unregister(item, broker, adding, hosted, hidden)}
 
 
@@ -142,7 +133,7 @@ def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:
     ids = [item.content["broker"] for item in items]
     rows = BrokerState.objects.filter(cluster=cluster, broker_id__in=ids, gone_at=None)
     subjects = {item.content["broker"]: item.subject for item in items}
-    found = {subjects[row.broker_id]: find_broker_fault(cluster, row) for row in rows}
+    found = {subjects[row.broker_id]: find_stored_fault(cluster, row) for row in rows}
     return {subject: fault for subject, fault in found.items() if fault is not None}
 
 
