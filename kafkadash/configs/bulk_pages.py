@@ -7,7 +7,7 @@ from typing import Any
 
 from django import forms
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
 from kafkadash.accounts.errors import form_error
@@ -19,8 +19,7 @@ from kafkadash.configs.errors import ConfigErrorCode
 from kafkadash.configs.kind import KIND
 from kafkadash.configs.stored import ConfigKey, OwnerKind, load_keys
 from kafkadash.core.messages import CodedMessage, choose_plural, coded
-from kafkadash.monitoring.cluster_bar import cluster_bar
-from kafkadash.monitoring.freshness import freshness_of_kind, read_statuses
+from kafkadash.monitoring.cluster_bar import render_with_bar
 from kafkadash.monitoring.models import CollectorKind
 from kafkadash.planning.topic_form import TopicChoiceForm
 from kafkadash.short_runs.pages import ItemProposal, create_item_draft
@@ -80,14 +79,6 @@ def _show_form(
     refused: CodedMessage | None = None,
     status: HTTPStatus = HTTPStatus.OK,
 ) -> HttpResponse:
-    bar = cluster_bar(cluster, CollectorKind.CONFIGS)
-    context = {
-        **bar,
-        "section": "status",
-        "tab": "topics",
-        "form": form,
-        "keys": [key for key in keys.values() if key.find_lock() is None],
-        "refused": refused,
-        "freshness": freshness_of_kind(CollectorKind.CONFIGS, read_statuses([cluster.pk])[cluster.pk], bar["now"]),
-    }
-    return render(request, "configs/topics.html", context, status=status)
+    free = [key for key in keys.values() if key.find_lock() is None]
+    told = {"tab": "topics", "form": form, "keys": free, "refused": refused}
+    return render_with_bar(request, cluster, CollectorKind.CONFIGS, "configs/topics.html", told, status)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
@@ -17,10 +17,9 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.configs.edits import TypedEdits, list_lines, read_edits
 from kafkadash.configs.errors import ConfigErrorCode
 from kafkadash.configs.kind import KIND
-from kafkadash.configs.stored import ConfigOwner, OwnerKind, load_keys, load_owners
+from kafkadash.configs.stored import ConfigKey, ConfigOwner, OwnerKind, load_keys, load_owners
 from kafkadash.core.messages import CodedMessage, coded
-from kafkadash.monitoring.cluster_bar import cluster_bar
-from kafkadash.monitoring.freshness import freshness_of_kind, read_statuses
+from kafkadash.monitoring.cluster_bar import render_with_bar
 from kafkadash.monitoring.models import CollectorKind, TopicState
 from kafkadash.short_runs.pages import ItemProposal, create_item_draft
 
@@ -66,22 +65,22 @@ def _only(cluster: Cluster, owners: Sequence[ConfigOwner]) -> ConfigOwner:
 def _edit(request: HttpRequest, cluster: Cluster, owner: ConfigOwner) -> HttpResponse:
     keys = load_keys(cluster, owner.kind)
     if request.method != "POST":
-        return _show_form(request, cluster, owner)
+        return _show_form(request, cluster, owner, keys)
     if owner.config is None:
-        return _show_form(request, cluster, owner, status=HTTPStatus.CONFLICT)
+        return _show_form(request, cluster, owner, keys, status=HTTPStatus.CONFLICT)
     read = read_edits(owner, keys, request.POST.dict())
     if read.wrong:
-        return _show_form(request, cluster, owner, read, status=HTTPStatus.BAD_REQUEST)
+        return _show_form(request, cluster, owner, keys, read, status=HTTPStatus.BAD_REQUEST)
     if not read.edits:
         refused = coded(ConfigErrorCode.NOTHING_CHANGED)
-        return _show_form(request, cluster, owner, read, refused, HTTPStatus.BAD_REQUEST)
+        return _show_form(request, cluster, owner, keys, read, refused, HTTPStatus.BAD_REQUEST)
     title = f"Configs of {owner.subject}"
     if len(read.edits) == 1:
         title = f"{read.edits[0]['key']} of {owner.subject}"
     try:
         draft = create_item_draft(request, cluster, ItemProposal(KIND, {"edits": read.edits}, title))
     except ChangeRefused as error:
-        return _show_form(request, cluster, owner, read, error.message, HTTPStatus.CONFLICT)
+        return _show_form(request, cluster, owner, keys, read, error.message, HTTPStatus.CONFLICT)
     return redirect("short_runs:draft", draft.pk)
 
 
@@ -89,17 +88,14 @@ def _show_form(
     request: HttpRequest,
     cluster: Cluster,
     owner: ConfigOwner,
+    keys: Mapping[str, ConfigKey],
     read: TypedEdits | None = None,
     refused: CodedMessage | None = None,
     status: HTTPStatus = HTTPStatus.OK,
 ) -> HttpResponse:
-    bar = cluster_bar(cluster, CollectorKind.CONFIGS)
-    keys = load_keys(cluster, owner.kind)
     typed, wrong = (read.typed, read.wrong) if read else ({}, {})
     lines = [] if owner.config is None else list_lines(owner, keys, typed, wrong)
-    context = {
-        **bar,
-        "section": "status",
+    told = {
         "tab": TABS[owner.kind],
         "owner": owner,
         "back_url": _back_url(cluster, owner),
@@ -108,9 +104,8 @@ def _show_form(
         "not_read": None if lines else coded(ConfigErrorCode.NOT_READ, owner=owner.subject),
         "wrong": wrong,
         "refused": refused,
-        "freshness": freshness_of_kind(CollectorKind.CONFIGS, read_statuses([cluster.pk])[cluster.pk], bar["now"]),
     }
-    return render(request, "configs/edit.html", context, status=status)
+    return render_with_bar(request, cluster, CollectorKind.CONFIGS, "configs/edit.html", told, status)
 
 
 def _back_url(cluster: Cluster, owner: ConfigOwner) -> str:

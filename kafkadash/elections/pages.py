@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
 from kafkadash.accounts.errors import MissingObject
@@ -19,8 +19,7 @@ from kafkadash.elections.errors import ElectionErrorCode
 from kafkadash.elections.kind import KIND
 from kafkadash.elections.selection import Selection, read_selection
 from kafkadash.elections.unclean import KIND as UNCLEAN
-from kafkadash.monitoring.cluster_bar import cluster_bar
-from kafkadash.monitoring.freshness import freshness_of_kind, read_statuses
+from kafkadash.monitoring.cluster_bar import render_with_bar
 from kafkadash.monitoring.models import BrokerState, CollectorKind, TopicState
 from kafkadash.short_runs.pages import ItemProposal, create_item_draft, show_proposal
 
@@ -106,13 +105,6 @@ def _title_selection(chosen: Selection) -> str:
 def _show_choice(
     request: HttpRequest, cluster: Cluster, wrong: CodedMessage | None = None, status: HTTPStatus = HTTPStatus.OK
 ) -> HttpResponse:
-    bar = cluster_bar(cluster, CollectorKind.METADATA)
-    context = {
-        **bar,
-        "section": "status",
-        "tab": "brokers",
-        "partitions": request.POST.get("partitions", "").replace("\0", ""),
-        "wrong": wrong,
-        "freshness": freshness_of_kind(CollectorKind.METADATA, read_statuses([cluster.pk])[cluster.pk], bar["now"]),
-    }
-    return render(request, "elections/choose.html", context, status=status)
+    partitions = request.POST.get("partitions", "").replace("\0", "")
+    told = {"tab": "brokers", "partitions": partitions, "wrong": wrong}
+    return render_with_bar(request, cluster, CollectorKind.METADATA, "elections/choose.html", told, status)

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
 from kafkadash.accounts.errors import MissingObject
@@ -20,7 +20,7 @@ from kafkadash.group_changes.errors import GroupErrorCode
 from kafkadash.group_changes.forms import ResetForm
 from kafkadash.group_changes.reset import KIND, ResetTarget
 from kafkadash.group_changes.stored_groups import EMPTY, StoredGroup, load_groups
-from kafkadash.monitoring.cluster_bar import cluster_bar
+from kafkadash.monitoring.cluster_bar import render_with_bar
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.groups.names import key_of_slug, label_group
 from kafkadash.monitoring.groups.pages import present_groups
@@ -144,7 +144,4 @@ def _about(group: StoredGroup, slug: str) -> dict[str, Any]:
 def _show(
     request: HttpRequest, cluster: Cluster, template: str, told: dict[str, Any], status: HTTPStatus
 ) -> HttpResponse:
-    bar = cluster_bar(cluster, CollectorKind.GROUPS)
-    freshness = bar["standing"].freshness_of(CollectorKind.GROUPS)
-    context = {**bar, "section": "status", "tab": "groups", "freshness": freshness, **told}
-    return render(request, template, context, status=status)
+    return render_with_bar(request, cluster, CollectorKind.GROUPS, template, {"tab": "groups", **told}, status)

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypedDict
+from http import HTTPStatus
+from typing import Any, TypedDict
 
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.utils import timezone
 
 from kafkadash.clusters.models import Cluster
@@ -61,6 +64,19 @@ def cluster_bar(cluster: Cluster, kind: CollectorKind) -> ClusterBarContext:
         "tabs": TABS,
         "bar_freshness": own.freshness_of(kind),
     }
+
+
+def render_with_bar(
+    request: HttpRequest,
+    cluster: Cluster,
+    kind: CollectorKind,
+    template: str,
+    told: Mapping[str, Any],
+    status: HTTPStatus = HTTPStatus.OK,
+) -> HttpResponse:
+    """Render a page below the bar; ``freshness`` is the bar's, unless the page tells another."""
+    bar = cluster_bar(cluster, kind)
+    return render(request, template, {**bar, "freshness": bar["bar_freshness"], **told}, status=status)
 
 
 # Name of the hint → kind, for all kinds.

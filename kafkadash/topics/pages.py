@@ -6,7 +6,7 @@ import random
 from http import HTTPStatus
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
 from kafkadash.accounts.errors import MissingObject
@@ -15,9 +15,8 @@ from kafkadash.clusters.access import PROPOSE, cluster_for, needs
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.formatting import read_whole_number
 from kafkadash.core.messages import choose_plural, coded
-from kafkadash.monitoring.cluster_bar import cluster_bar
+from kafkadash.monitoring.cluster_bar import render_with_bar
 from kafkadash.monitoring.errors import CollectionErrorCode
-from kafkadash.monitoring.freshness import freshness_of_kind, read_statuses
 from kafkadash.monitoring.models import CollectorKind, TopicState
 from kafkadash.planning.topic_form import TopicChoiceForm
 from kafkadash.short_runs.pages import ItemProposal, create_item_draft, show_proposal
@@ -70,17 +69,9 @@ def grow(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
         return show_proposal(request, cluster, ItemProposal(GROWTH, wanted, f"Add partitions to {name}"))
     limits = {"least": least, "most": most, "partitions": row.partition_count}
     wrong = coded(TopicErrorCode.COUNT_WRONG, **limits) if "count" in request.GET or request.method == "POST" else None
-    bar = cluster_bar(cluster, CollectorKind.METADATA)
-    context = {
-        **bar,
-        "section": "status",
-        "tab": "topics",
-        "topic": row,
-        "count": typed or str(least),
-        "wrong": wrong,
-        "freshness": freshness_of_kind(CollectorKind.METADATA, read_statuses([cluster.pk])[cluster.pk], bar["now"]),
-    }
-    return render(request, "topics/grow.html", context, status=HTTPStatus.BAD_REQUEST if wrong else HTTPStatus.OK)
+    told = {"tab": "topics", "topic": row, "count": typed or str(least), "wrong": wrong}
+    status = HTTPStatus.BAD_REQUEST if wrong else HTTPStatus.OK
+    return render_with_bar(request, cluster, CollectorKind.METADATA, "topics/grow.html", told, status)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -134,10 +125,8 @@ def _show_choice(
     refused: ChangeRefused | None = None,
     status: HTTPStatus = HTTPStatus.OK,
 ) -> HttpResponse:
-    bar = cluster_bar(cluster, CollectorKind.METADATA)
-    freshness = freshness_of_kind(CollectorKind.METADATA, read_statuses([cluster.pk])[cluster.pk], bar["now"])
-    told = {"section": "status", "tab": "topics", "form": form, "refused": refused, "freshness": freshness}
-    return render(request, "topics/delete_several.html", {**bar, **told}, status=status)
+    told = {"tab": "topics", "form": form, "refused": refused}
+    return render_with_bar(request, cluster, CollectorKind.METADATA, "topics/delete_several.html", told, status)
 
 
 def _show_form(
@@ -148,14 +137,5 @@ def _show_form(
     refused: ChangeRefused | None = None,
     status: HTTPStatus = HTTPStatus.OK,
 ) -> HttpResponse:
-    bar = cluster_bar(cluster, CollectorKind.METADATA)
-    context = {
-        **bar,
-        "section": "status",
-        "tab": "topics",
-        "form": form,
-        "refused": refused,
-        "brokers": describe_brokers(brokers.racks),
-        "freshness": freshness_of_kind(CollectorKind.METADATA, read_statuses([cluster.pk])[cluster.pk], bar["now"]),
-    }
-    return render(request, "topics/create.html", context, status=status)
+    told = {"tab": "topics", "form": form, "refused": refused, "brokers": describe_brokers(brokers.racks)}
+    return render_with_bar(request, cluster, CollectorKind.METADATA, "topics/create.html", told, status)
