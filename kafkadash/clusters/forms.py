@@ -1,8 +1,9 @@
-"""Forms of the settings pages. Services refuse what is wrong (``ClusterRefused``), so here is little to check."""
+"""Forms with coded messages, and those of the settings pages, whose services refuse most (``ClusterRefused``)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import StrEnum
 from typing import Any
 
 from django import forms
@@ -15,7 +16,7 @@ from kafkadash.accounts.templatetags.refusals import FieldMessage, field_message
 from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import SECRETS, Cluster, Role, SecurityProtocol
 from kafkadash.clusters.services import CONNECTION_FIELDS, SASL_MECHANISMS, ClusterRefused
-from kafkadash.core.messages import as_message
+from kafkadash.core.messages import CodedMessage, as_message
 
 SECURITY_WORDS = {
     SecurityProtocol.PLAINTEXT: "PLAINTEXT: no encryption, no authentication",
@@ -25,11 +26,27 @@ SECURITY_WORDS = {
 }
 
 
-class SettingsForm(forms.Form):
+class CodedForm(forms.Form):
+    """A form refused with coded messages, which ``clusters/_wrong.html`` lists at the top of its page."""
+
+    use_required_attribute = False
+
+    def wrong(self) -> Iterator[tuple[BoundField | None, FieldMessage]]:
+        """Yield every message with its field, for the summary at the top."""
+        for message in field_messages(self.non_field_errors()):
+            yield None, message
+        for field in self:
+            for message in field_messages(field.errors):
+                yield (None if field.is_hidden else field), message
+
+    def _refuse(self, name: str | None, said: StrEnum | CodedMessage) -> None:
+        self.add_error(name, form_error(said))
+
+
+class SettingsForm(CodedForm):
     """Fields know how the page shows them: ``hint`` is text below, ``errors`` become sentences at the field."""
 
     hints: dict[str, str] = {}
-    use_required_attribute = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -40,15 +57,7 @@ class SettingsForm(forms.Form):
         """Put each message at its field; what belongs to none goes to the top."""
         for name, messages in refused.messages.items():
             for message in messages:
-                self.add_error(name if name in self.fields else None, form_error(as_message(message)))
-
-    def wrong(self) -> Iterator[tuple[BoundField | None, FieldMessage]]:
-        """Yield every message with its field, for the summary at the top."""
-        for message in field_messages(self.non_field_errors()):
-            yield None, message
-        for field in self:
-            for message in field_messages(field.errors):
-                yield field, message
+                self._refuse(name if name in self.fields else None, as_message(message))
 
 
 class ConnectionForm(SettingsForm):

@@ -10,7 +10,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
-from kafkadash.accounts.errors import form_error
 from kafkadash.changes.errors import ChangeRefused
 from kafkadash.clusters.access import PROPOSE, cluster_for, needs
 from kafkadash.clusters.models import Cluster
@@ -18,7 +17,7 @@ from kafkadash.configs.edits import find_edit_fault, read_typed
 from kafkadash.configs.errors import ConfigErrorCode
 from kafkadash.configs.kind import KIND
 from kafkadash.configs.stored import ConfigKey, OwnerKind, load_keys
-from kafkadash.core.messages import CodedMessage, choose_plural, coded
+from kafkadash.core.messages import CodedMessage, choose_plural
 from kafkadash.monitoring.cluster_bar import render_with_bar
 from kafkadash.monitoring.models import CollectorKind
 from kafkadash.planning.topic_form import TopicChoiceForm
@@ -42,10 +41,10 @@ class BulkForm(TopicChoiceForm):
         key, value = values.get("key", "").strip(), read_typed(values.get("value", ""))
         described = self._keys.get(key)
         if not key:
-            self.add_error("key", form_error(coded(ConfigErrorCode.KEY_MISSING)))
+            self._refuse("key", ConfigErrorCode.KEY_MISSING)
         elif fault := find_edit_fault(None, key, described, value):
             locked = described is None or described.find_lock() is not None
-            self.add_error("key" if locked else "value", form_error(fault))
+            self._refuse("key" if locked else "value", fault)
         return {"key": key, "value": value, "ids": self.choose_ids(internal=True)}
 
 

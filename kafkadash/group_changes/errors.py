@@ -21,7 +21,6 @@ class GroupErrorCode(StrEnum):
     OFFSETS_REPEATED = "group-offsets-repeated"
     OFFSETS_TOO_LONG = "group-offsets-too-long"
     DOES_NOT_FIT = "group-does-not-fit"
-    NOT_PROPOSED = "group-not-proposed"
     NO_OFFSETS = "group-no-offsets"
     TOPIC_LEFT_OUT = "group-topic-left-out"
     NOT_EMPTY_LEFT_OUT = "group-not-empty-left-out"

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from django import forms
-from django.forms.boundfield import BoundField
 
-from kafkadash.accounts.errors import form_error
-from kafkadash.accounts.templatetags.refusals import FieldMessage, field_messages
+from kafkadash.clusters.forms import CodedForm
 from kafkadash.clusters.models import Cluster
 from kafkadash.core import clock
 from kafkadash.core.formatting import LARGEST_INT, read_whole_number
-from kafkadash.core.messages import CodedMessage, coded, reason_message
+from kafkadash.core.messages import coded, reason_message
 from kafkadash.group_changes.errors import GroupErrorCode
 from kafkadash.group_changes.reset import ResetTarget, find_faults, plan_reset
 from kafkadash.group_changes.stored_groups import EMPTY, StoredGroup, load_topics
@@ -34,10 +32,9 @@ _SHOWN = 60
 _OFFSET_LINE = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>[0-9]{1,10})=(?P<offset>[0-9]{1,19})")
 
 
-class ResetForm(forms.Form):
-    """``wanted()`` is the input of the change once the form is valid, which it is if the plan fits stored rows."""
+class ResetForm(CodedForm):
+    """``cleaned_data`` is the input of the change once the form is valid, which it is if the plan fits stored rows."""
 
-    use_required_attribute = False
     to = forms.CharField(label="Target", required=False)
     topic = forms.CharField(label="Topic", required=False)
     partitions = forms.CharField(label="Partitions", required=False, max_length=MOST_CHARACTERS)
@@ -54,14 +51,6 @@ class ResetForm(forms.Form):
             ("", "All with committed offsets"),
             *((topic, topic) for topic in self._topics),
         ]
-
-    def wrong(self) -> Iterator[tuple[BoundField | None, FieldMessage]]:
-        """Yield every message with its field, for the summary at the top."""
-        for message in field_messages(self.non_field_errors()):
-            yield None, message
-        for field in self:
-            for message in field_messages(field.errors):
-                yield field, message
 
     def clean(self) -> dict[str, Any]:
         """Check each field for itself, then the whole plan."""
@@ -81,12 +70,6 @@ class ResetForm(forms.Form):
         if not self.errors:
             self._check_plan(wanted)
         return wanted
-
-    def wanted(self) -> Mapping[str, Any]:
-        return dict(self.cleaned_data)
-
-    def _refuse(self, name: str | None, message: CodedMessage) -> None:
-        self.add_error(name, form_error(message))
 
     def _check_scope(self, values: Mapping[str, str]) -> dict[str, Any]:
         topic, typed = values.get("topic", ""), values.get("partitions", "")

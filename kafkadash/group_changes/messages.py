@@ -40,7 +40,6 @@ GROUP_CHANGE_ERROR_MESSAGES: Mapping[GroupErrorCode, MessageTemplate] = {
         "The offsets have {length:,} characters; the limit is {most:,}.", "Reset the others with a second change."
     ),
     GroupErrorCode.DOES_NOT_FIT: MessageTemplate("{item}: {why:cause}", "{why:advice}"),
-    GroupErrorCode.NOT_PROPOSED: MessageTemplate("No change was proposed.", "Correct the input that is named above."),
     GroupErrorCode.NO_OFFSETS: MessageTemplate(
         "Group {group} has no committed offsets in this scope.", "Choose another topic."
     ),

@@ -44,7 +44,7 @@ def reset(request: HttpRequest, slug: str, group: str) -> HttpResponse:
     first = {"to": ResetTarget.EARLIEST.value, "topic": request.GET.get("topic", "")}
     form = ResetForm(request.GET if bound else None, initial=first, cluster=cluster, group=row)
     if bound and form.is_valid():
-        return show_proposal(request, cluster, ItemProposal(KIND, form.wanted(), f"Reset offsets of {_name(row)}"))
+        return show_proposal(request, cluster, ItemProposal(KIND, form.cleaned_data, f"Reset offsets of {_name(row)}"))
     told = {"form": form, "partitions": len(row.commits), "state": row.state, "empty": row.state == EMPTY}
     status = HTTPStatus.BAD_REQUEST if bound or request.method == "POST" else HTTPStatus.OK
     return _show(request, cluster, "group_changes/reset.html", {**_about(row, group), **told}, status)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -18,16 +18,15 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 from django.db.models import Q
-from django.forms.boundfield import BoundField
 from django.forms.utils import ErrorDict
 from django.http import QueryDict
 from django.utils import timezone
 
 from kafkadash.accounts.errors import form_error, lazy_text
-from kafkadash.accounts.templatetags.refusals import FieldMessage, field_messages
 from kafkadash.changes.errors import ChangeErrorCode, ChangeRefused
 from kafkadash.changes.plan import PlanErrorCode, RunOptions, UnfitReason
 from kafkadash.changes.request_validation import refuse_old_facts
+from kafkadash.clusters.forms import CodedForm
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.formatting import join_items
 from kafkadash.core.messages import coded, message_cause, message_text
@@ -145,10 +144,9 @@ _WHOLE = re.compile(r"\d{1,6}")
 _STAMP = "%Y-%m-%dT%H:%M:%SZ"
 
 
-class WizardForm(forms.Form):
+class WizardForm(CodedForm):
     """``version`` is that of the draft that was on the page."""
 
-    use_required_attribute = False
     version = forms.IntegerField(
         widget=forms.HiddenInput,
         error_messages={
@@ -156,14 +154,6 @@ class WizardForm(forms.Form):
             "invalid": lazy_text(ReassignmentErrorCode.PAGE_INCOMPLETE),
         },
     )
-
-    def wrong(self) -> Iterator[tuple[BoundField | None, FieldMessage]]:
-        """Yield every message with its field, for the summary at the top."""
-        for message in field_messages(self.non_field_errors()):
-            yield None, message
-        for field in self:
-            for message in field_messages(field.errors):
-                yield (None if field.is_hidden else field), message
 
     def in_words(self, values: Mapping[str, Any]) -> dict[str, str]:
         """Label → what the values say, to set two versions side by side."""
@@ -175,10 +165,9 @@ class WizardForm(forms.Form):
         return [(label, mine[label], theirs[label]) for label in mine if mine[label] != theirs[label]]
 
 
-class NewForm(forms.Form):
+class NewForm(CodedForm):
     """Form of the first step: cluster and mode; ``brokers`` comes from the pages that link to the form."""
 
-    use_required_attribute = False
     cluster = forms.ChoiceField(label="Cluster", required=False)
     mode = forms.ChoiceField(
         label="Change type",
@@ -186,8 +175,6 @@ class NewForm(forms.Form):
         choices=[(mode, mode) for mode in MODES],
     )
     brokers = forms.CharField(label="Brokers", required=False, widget=forms.HiddenInput)
-
-    wrong = WizardForm.wrong
 
     def __init__(self, *args: Any, clusters: Sequence[Cluster], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

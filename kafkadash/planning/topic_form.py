@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
 from django import forms
-from django.forms.boundfield import BoundField
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from kafkadash.accounts.errors import form_error
 from kafkadash.accounts.models import User
-from kafkadash.accounts.templatetags.refusals import FieldMessage, field_messages
 from kafkadash.clusters.access import PROPOSE, cluster_for, needs
+from kafkadash.clusters.forms import CodedForm
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import coded
 from kafkadash.core.middleware import post_only
@@ -32,10 +30,9 @@ from kafkadash.planning.topic_choice import (
 NAMES_SHOWN = 20
 
 
-class TopicChoiceForm(forms.Form):
+class TopicChoiceForm(CodedForm):
     """Topics of a cluster: listed, or matched by ``pattern`` and not by ``excluded``."""
 
-    use_required_attribute = False
     topics = forms.CharField(label="Topics", required=False, help_text="One per line or comma-separated.")
     pattern = forms.CharField(label="Pattern", required=False, help_text="Must match the whole name: payments-.*")
     excluded = forms.CharField(
@@ -46,12 +43,6 @@ class TopicChoiceForm(forms.Form):
         super().__init__(*args, **kwargs)
         self._cluster = cluster
 
-    def wrong(self) -> Iterator[tuple[BoundField | None, FieldMessage]]:
-        """Yield every message with its field, for the summary at the top."""
-        for field in self:
-            for message in field_messages(field.errors):
-                yield field, message
-
     def choose_ids(self, *, internal: bool) -> list[str]:
         """Return the IDs of the chosen topics, by name; [] where the choice is refused, which the form then shows.
 
@@ -60,11 +51,11 @@ class TopicChoiceForm(forms.Form):
         try:
             chosen = _read_choice(self._cluster, self.cleaned_data)
         except BadChoice as bad:
-            self.add_error(bad.field, form_error(bad.message))
+            self._refuse(bad.field, bad.message)
             return []
         names = [topic.name for topic in chosen if internal or not topic.internal]
         if not names:
-            self.add_error("topics", form_error(coded(ReassignmentErrorCode.ONLY_INTERNAL_CHOSEN)))
+            self._refuse("topics", ReassignmentErrorCode.ONLY_INTERNAL_CHOSEN)
         rows = TopicState.objects.filter(cluster=self._cluster, name__in=names).order_by("name", "changed_at")
         return list(rows.values_list("topic_id", flat=True))
 

@@ -6,7 +6,7 @@ import json
 import sys
 from argparse import ArgumentParser
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from django.urls import reverse
 
@@ -15,6 +15,7 @@ from kafkadash.accounts.models import User
 from kafkadash.changes import services
 from kafkadash.changes.errors import ChangeRefused
 from kafkadash.changes.models import ChangeRequest
+from kafkadash.clusters.forms import CodedForm
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedMessage, message_json
 from kafkadash.monitoring.stored_commands import BAD, StoredFactsCommand, add_output_options
@@ -47,6 +48,13 @@ class ItemCommand(StoredFactsCommand):
                 sys.exit(BAD)
             raise command_error(refused.message, returncode=BAD) from refused
         self._print_change(change, items, as_data=options["json"])
+
+    def refuse_form(self, cluster: Cluster, form: CodedForm) -> NoReturn:
+        """Print what is wrong with each field. Raises CodedCommandError."""
+        for field, message in form.wrong():
+            codes = f" ({', '.join(message.codes)})" if message.codes else ""
+            self.stderr.write(f"{field.label if field else cluster.name}: {message.text}{codes}")
+        raise command_error(ShortRunErrorCode.NOT_PROPOSED, returncode=BAD)
 
     def _print_change(
         self, change: ChangeRequest, items: Items, refused: CodedMessage | None = None, *, as_data: bool

@@ -13,6 +13,7 @@ class ShortRunErrorCode(StrEnum):
     NOTHING_TO_DO = "nothing-to-do"
     TOO_MANY_ITEMS = "too-many-items"
     NOT_CONFIRMED = "short-run-not-confirmed"
+    NOT_PROPOSED = "short-run-not-proposed"
     NO_PROPOSER = "short-run-no-proposer"
     NO_SHORT_CHANGE = "no-short-change"
     NOT_VALIDATED = "short-items-not-validated"

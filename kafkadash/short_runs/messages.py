@@ -22,6 +22,9 @@ SHORT_RUN_ERROR_MESSAGES: Mapping[ShortRunErrorCode, MessageTemplate] = {
     ShortRunErrorCode.NOT_CONFIRMED: MessageTemplate(
         "The confirmation is not “{expected}”.", "Type exactly that: this change has no rollback."
     ),
+    ShortRunErrorCode.NOT_PROPOSED: MessageTemplate(
+        "No change was proposed.", "Correct the input that is named above."
+    ),
     ShortRunErrorCode.NO_PROPOSER: MessageTemplate(
         "There is no open account {name}.", "Name the user who proposes the change; manage.py user list shows all."
     ),

@@ -34,7 +34,6 @@ class TopicErrorCode(StrEnum):
     CONFIGS_TOO_LONG = "topic-configs-too-long"
     CONFIG_REPEATED = "topic-config-repeated"
     CONFIG_OF_THROTTLES = "topic-config-of-throttles"
-    NOT_PROPOSED = "topics-not-proposed"
     NOT_DELETABLE = "topic-not-deletable"
     COUNT_WRONG = "topic-count-wrong"
     MIN_ISR_TOO_HIGH = "topic-min-isr-too-high"

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
-from django.forms.boundfield import BoundField
 
-from kafkadash.accounts.errors import form_error
-from kafkadash.accounts.templatetags.refusals import FieldMessage, field_messages
+from kafkadash.clusters.forms import CodedForm
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.formatting import read_whole_number
 from kafkadash.core.messages import CodedMessage, coded
@@ -32,10 +30,9 @@ _THROTTLES = frozenset({"leader.replication.throttled.replicas", "follower.repli
 _SHOWN = 60
 
 
-class TopicsForm(forms.Form):
-    """``wanted()`` is the input of the change once the form is valid."""
+class TopicsForm(CodedForm):
+    """``cleaned_data`` is the input of the change once the form is valid."""
 
-    use_required_attribute = False
     names = forms.CharField(label="Names", required=False)
     placement = forms.CharField(label="Placement", required=False)
     partitions = forms.CharField(label="Partitions", required=False)
@@ -50,20 +47,12 @@ class TopicsForm(forms.Form):
         self._cluster, self._brokers = cluster, brokers
         self.fields["placement"].choices = PLACEMENTS  # type: ignore[attr-defined]  # which the page lists
 
-    def wrong(self) -> Iterator[tuple[BoundField | None, FieldMessage]]:
-        """Yield every message with its field, for the summary at the top."""
-        for message in field_messages(self.non_field_errors()):
-            yield None, message
-        for field in self:
-            for message in field_messages(field.errors):
-                yield field, message
-
     def clean(self) -> dict[str, Any]:
         """Check each field for itself, then what they say together."""
         values = self.cleaned_data
         checked: dict[str, Any] = {"names": self._check_names(values.get("names", ""))}
         if not self._brokers.racks:
-            self.add_error(None, form_error(coded(TopicErrorCode.NO_BROKERS, cluster=self._cluster.name)))
+            self._refuse(None, coded(TopicErrorCode.NO_BROKERS, cluster=self._cluster.name))
         elif values.get("placement") == TYPED:
             checked["assignment"] = self._check_assignment(values.get("assignment", ""))
         elif values.get("placement") == KIP_36:
@@ -74,12 +63,6 @@ class TopicsForm(forms.Form):
         self._check_min_isr(checked)
         self._check_total(checked)
         return checked
-
-    def wanted(self) -> Mapping[str, Any]:
-        return dict(self.cleaned_data)
-
-    def _refuse(self, name: str, message: CodedMessage) -> None:
-        self.add_error(name, form_error(message))
 
     def _check_names(self, typed: str) -> list[str]:
         names = list(filter(None, map(str.strip, typed.splitlines())))

@@ -80,7 +80,6 @@ TOPIC_ERROR_MESSAGES: Mapping[TopicErrorCode, MessageTemplate] = {
     TopicErrorCode.CONFIG_OF_THROTTLES: MessageTemplate(
         "{key} is set and removed by reassignments.", "Remove the line."
     ),
-    TopicErrorCode.NOT_PROPOSED: MessageTemplate("No change was proposed.", "Correct the input that is named above."),
     TopicErrorCode.NOT_DELETABLE: MessageTemplate(
         "{cluster} has no topic {topic} that kafkadash can delete.",
         "Internal topics belong to Kafka; topics without an ID need Kafka 2.8 or newer.",

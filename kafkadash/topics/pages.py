@@ -43,7 +43,7 @@ def create(request: HttpRequest, slug: str) -> HttpResponse:
     form = TopicsForm(request.POST, cluster=cluster, brokers=brokers)
     if not form.is_valid():
         return _show_form(request, cluster, brokers, form, status=HTTPStatus.BAD_REQUEST)
-    wanted = form.wanted()
+    wanted = form.cleaned_data
     names = wanted["names"]
     title = f"Create topic {names[0]}" if len(names) == 1 else f"Create {choose_plural('# topic|# topics', len(names))}"
     try:

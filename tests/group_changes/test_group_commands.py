@@ -54,7 +54,7 @@ def test_changes__are_proposed(world: GroupWorld, by: list[str]) -> None:
 def test_bad_input__is_refused_with_its_code(world: GroupWorld, by: list[str]) -> None:
     assert_refused(run("groups", "describe", "nobody"), CollectionErrorCode.GROUP_NOT_SEEN)
     answer = run("groups", "reset-offsets", "billing", "--to-offset", "orders-0=101", *by)
-    assert_refused(answer, GroupErrorCode.NOT_PROPOSED)
+    assert_refused(answer, ShortRunErrorCode.NOT_PROPOSED)
     assert f"({GroupErrorCode.DOES_NOT_FIT}" in answer[1]
     assert_refused(run("groups", "delete", "billing", *by), ShortRunErrorCode.NOT_CONFIRMED)
 

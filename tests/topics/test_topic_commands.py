@@ -100,7 +100,7 @@ def test_bad_input__is_refused_with_its_code(world: TopicWorld, by: list[str], v
     new = ["topics", "create", "orders", "--partitions", "0", "--replication-factor", "3"]
     code, said = run(*new, *by)
     assert code == 2
-    for refusal in (TopicErrorCode.NAME_TAKEN, TopicErrorCode.PARTITIONS_WRONG, TopicErrorCode.NOT_PROPOSED):
+    for refusal in (TopicErrorCode.NAME_TAKEN, TopicErrorCode.PARTITIONS_WRONG, ShortRunErrorCode.NOT_PROPOSED):
         assert f"({refusal})" in said
     election = ["elect", "--all-topic-partitions"]
     assert_refused(run(*election, "--user", "nobody", *REASON), ShortRunErrorCode.NO_PROPOSER)

@@ -130,11 +130,8 @@ class Command(ItemCommand):
         [group] = find_groups(cluster, [options["name"]])
         form = ResetForm(_read_target(options), cluster=cluster, group=group)
         if not form.is_valid():
-            for field, message in form.wrong():
-                codes = f" ({', '.join(message.codes)})" if message.codes else ""
-                self.stderr.write(f"{field.label if field else cluster.name}: {message.text}{codes}")
-            raise command_error(GroupErrorCode.NOT_PROPOSED, returncode=BAD)
-        self.propose(cluster, KIND, form.wanted(), f"Reset offsets of {label_group(group.name)}", options)
+            self.refuse_form(cluster, form)
+        self.propose(cluster, KIND, form.cleaned_data, f"Reset offsets of {label_group(group.name)}", options)
 
     def _delete(self, cluster: Cluster, options: Mapping[str, Any]) -> None:
         """Propose to delete all groups that are named, or none of them."""

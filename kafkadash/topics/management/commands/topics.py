@@ -102,13 +102,10 @@ class Command(ItemCommand):
         }
         form = TopicsForm(typed, cluster=cluster, brokers=brokers)
         if not form.is_valid():
-            for field, message in form.wrong():
-                codes = f" ({', '.join(message.codes)})" if message.codes else ""
-                self.stderr.write(f"{field.label if field else cluster.name}: {message.text}{codes}")
-            raise command_error(TopicErrorCode.NOT_PROPOSED, returncode=BAD)
+            self.refuse_form(cluster, form)
         number = len(options["names"])
         title = f"Create topic {options['names'][0]}" if number == 1 else f"Create {count_topics(number)}"
-        self.propose(cluster, CREATION, form.wanted(), title, options)
+        self.propose(cluster, CREATION, form.cleaned_data, title, options)
 
     def _grow(self, cluster: Cluster, options: Mapping[str, Any]) -> None:
         [topic] = find_topics(cluster, [options["name"]])
