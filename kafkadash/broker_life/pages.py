@@ -20,9 +20,8 @@ from kafkadash.clusters.access import PROPOSE, VIEW, cluster_for, is_allowed, ne
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedMessage, coded
 from kafkadash.core.rows import one_moment
-from kafkadash.monitoring.brokers import broker_state
+from kafkadash.monitoring.brokers import broker_state, find_broker
 from kafkadash.monitoring.cluster_bar import cluster_bar, read_hint
-from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.freshness import UP
 from kafkadash.monitoring.models import BrokerState, BrokerWeights, CollectorKind, TopicState
 from kafkadash.short_runs.pages import ItemProposal, show_proposal
@@ -36,7 +35,7 @@ _KINDS = (CollectorKind.METADATA, CollectorKind.LOG_DIRS, CollectorKind.REASSIGN
 def decommission(request: HttpRequest, slug: str, broker_id: int) -> HttpResponse:
     """Show the steps with their states, and what to do next."""
     cluster = cluster_for(request, slug, VIEW)
-    row = _find_broker(cluster, broker_id)
+    row = find_broker(cluster, broker_id)
     bar = cluster_bar(cluster, CollectorKind.METADATA)
     facts = load_facts(cluster, row, bar["standing"])
     steps = list_steps(facts, find_open_changes(cluster, broker_id))
@@ -62,7 +61,7 @@ def decommission(request: HttpRequest, slug: str, broker_id: int) -> HttpRespons
 def cordon(request: HttpRequest, slug: str, broker_id: int) -> HttpResponse:
     """Propose that all directories of a broker take no new replicas, or with ``?dir=/data1`` one more than now."""
     cluster = cluster_for(request, slug, PROPOSE)
-    row, directories = _find_broker(cluster, broker_id), _read_directories(cluster, broker_id)
+    row, directories = find_broker(cluster, broker_id), _read_directories(cluster, broker_id)
     path = request.GET.get("dir", "").replace("\0", "")
     value = ALL
     if path:
@@ -80,7 +79,7 @@ def cordon(request: HttpRequest, slug: str, broker_id: int) -> HttpResponse:
 def uncordon(request: HttpRequest, slug: str, broker_id: int) -> HttpResponse:
     """Propose that all directories of a broker take new replicas again, or with ``?dir=/data1`` one of them."""
     cluster = cluster_for(request, slug, PROPOSE)
-    row, directories = _find_broker(cluster, broker_id), _read_directories(cluster, broker_id)
+    row, directories = find_broker(cluster, broker_id), _read_directories(cluster, broker_id)
     path = request.GET.get("dir", "").replace("\0", "")
     cordoned = {each for each, is_cordoned in directories.items() if is_cordoned and path and each != path}
     if path:
@@ -95,17 +94,9 @@ def uncordon(request: HttpRequest, slug: str, broker_id: int) -> HttpResponse:
 def unregister(request: HttpRequest, slug: str, broker_id: int) -> HttpResponse:
     """Propose to unregister a stopped, empty broker; POST submits it once its id was typed."""
     cluster = cluster_for(request, slug, PROPOSE)
-    _find_broker(cluster, broker_id)
+    find_broker(cluster, broker_id)
     proposal = ItemProposal(UNREGISTER, {"broker": broker_id}, f"Unregister broker {broker_id}")
     return show_proposal(request, cluster, proposal)
-
-
-def _find_broker(cluster: Cluster, broker_id: int) -> BrokerState:
-    """Raises MissingObject for a broker that was never seen."""
-    row = BrokerState.objects.filter(cluster=cluster, broker_id=broker_id).first()
-    if row is None:
-        raise MissingObject(CollectionErrorCode.BROKER_NOT_SEEN, broker=broker_id, cluster=cluster.name)
-    return row
 
 
 def _read_directories(cluster: Cluster, broker_id: int) -> dict[str, bool | None]:

@@ -13,7 +13,7 @@ CONFIG_ERROR_MESSAGES: Mapping[ConfigErrorCode, MessageTemplate] = {
         "The configs of {owner} are not read yet.", "Check the worker, and the permissions in the connection test."
     ),
     ConfigErrorCode.OWNER_UNKNOWN: MessageTemplate(
-        "{cluster} has no such topic or broker.", "Open the page of a topic or broker, and edit its configs from there."
+        "{cluster} has no such broker.", "Open the page of a broker, and edit its configs from there."
     ),
     ConfigErrorCode.KEY_MISSING: MessageTemplate("A config is required.", "Choose one from the list."),
     ConfigErrorCode.KEY_UNKNOWN: MessageTemplate("Kafka describes no config {key}.", "Choose one from the list."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from http import HTTPStatus
 
 from django.http import HttpRequest, HttpResponse
@@ -20,7 +20,8 @@ from kafkadash.configs.kind import KIND
 from kafkadash.configs.stored import ConfigKey, ConfigOwner, OwnerKind, load_keys, load_owners
 from kafkadash.core.messages import CodedMessage, coded
 from kafkadash.monitoring.cluster_bar import render_with_bar
-from kafkadash.monitoring.models import CollectorKind, TopicState
+from kafkadash.monitoring.models import CollectorKind
+from kafkadash.monitoring.topics import find_topic
 from kafkadash.short_runs.pages import ItemProposal, create_item_draft
 
 TABS = {OwnerKind.TOPIC: "topics", OwnerKind.BROKER: "brokers", OwnerKind.DEFAULT: "brokers"}
@@ -31,10 +32,9 @@ TABS = {OwnerKind.TOPIC: "topics", OwnerKind.BROKER: "brokers", OwnerKind.DEFAUL
 def topic(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
     """Show the configs of a topic as a form; POST plans what was changed in it as a draft."""
     cluster = cluster_for(request, slug, PROPOSE)
-    named = TopicState.objects.filter(cluster=cluster, name=topic.replace("\0", "")).order_by("-changed_at")
-    topic_id = named.values_list("topic_id", flat=True).first()
-    owners = load_owners(cluster, OwnerKind.TOPIC, [topic_id] if topic_id else [])
-    return _edit(request, cluster, _only(cluster, list(owners.values())))
+    row = find_topic(cluster, topic)
+    owner = ConfigOwner(OwnerKind.TOPIC, row.topic_id, row.name, row.config, row.replication_factor)
+    return _edit(request, cluster, owner)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -42,8 +42,10 @@ def topic(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
 def broker(request: HttpRequest, slug: str, broker_id: int) -> HttpResponse:
     """Show the configs of a broker as a form; POST plans what was changed in it as a draft."""
     cluster = cluster_for(request, slug, PROPOSE)
-    owners = load_owners(cluster, OwnerKind.BROKER, [str(broker_id)])
-    return _edit(request, cluster, _only(cluster, list(owners.values())))
+    owner = load_owners(cluster, OwnerKind.BROKER, [str(broker_id)]).get(str(broker_id))
+    if owner is None:
+        raise MissingObject(ConfigErrorCode.OWNER_UNKNOWN, cluster=cluster.name)
+    return _edit(request, cluster, owner)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -53,13 +55,6 @@ def default(request: HttpRequest, slug: str) -> HttpResponse:
     cluster = cluster_for(request, slug, PROPOSE)
     [owner] = load_owners(cluster, OwnerKind.DEFAULT, [""]).values()
     return _edit(request, cluster, owner)
-
-
-def _only(cluster: Cluster, owners: Sequence[ConfigOwner]) -> ConfigOwner:
-    """Raises MissingObject where there is none."""
-    if not owners:
-        raise MissingObject(ConfigErrorCode.OWNER_UNKNOWN, cluster=cluster.name)
-    return owners[0]
 
 
 def _edit(request: HttpRequest, cluster: Cluster, owner: ConfigOwner) -> HttpResponse:

@@ -32,10 +32,12 @@ from kafkadash.history.schedule import PIPELINE
 from kafkadash.history.standing import PipelineStatus, pipeline_standing
 from kafkadash.history.week import read_cluster_week, read_topic_week
 from kafkadash.monitoring.annotations import read_marks
+from kafkadash.monitoring.brokers import find_broker
 from kafkadash.monitoring.cluster_bar import cluster_bar
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.groups.names import key_of_slug, stored_name
-from kafkadash.monitoring.models import BrokerState, CollectorKind, GroupState, TopicState
+from kafkadash.monitoring.models import CollectorKind, GroupState
+from kafkadash.monitoring.topics import find_topic
 from kafkadash.monitoring.traffic.pages import format_byte_rate, format_record_rate
 
 Name = TypeVar("Name", str, int)
@@ -662,8 +664,7 @@ def group_history(request: HttpRequest, slug: str, group: str) -> HttpResponse:
 @one_moment()
 def topic_history(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
     cluster = cluster_for(request, slug, VIEW)
-    if "\x00" in topic or not TopicState.objects.filter(cluster=cluster, name=topic).exists():
-        raise MissingObject(CollectionErrorCode.TOPIC_NOT_SEEN, cluster=cluster.name, topic=topic)
+    find_topic(cluster, topic)
     bar = cluster_bar(cluster, CollectorKind.METADATA)
     context = topic_history_context(cluster, topic, range_named(request.GET.get("range")), bar["now"])
     return _render_page(request, "topic", {**bar, "tab": "topics", **context})
@@ -675,8 +676,7 @@ def topic_history(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
 @one_moment()
 def broker_history(request: HttpRequest, slug: str, broker_id: int) -> HttpResponse:
     cluster = cluster_for(request, slug, VIEW)
-    if not BrokerState.objects.filter(cluster=cluster, broker_id=broker_id).exists():
-        raise MissingObject(CollectionErrorCode.BROKER_NOT_SEEN, broker=broker_id, cluster=cluster.name)
+    find_broker(cluster, broker_id)
     bar = cluster_bar(cluster, CollectorKind.METADATA)
     context = broker_history_context(cluster, broker_id, range_named(request.GET.get("range")), bar["now"])
     return _render_page(request, "broker", {**bar, "tab": "brokers", **context})

@@ -27,6 +27,7 @@ PUBLIC_MODULES = (
     "templatetags.figures",
     "templatetags.marks",
     "throttles",
+    "topics",
     "traffic.collector",
     "traffic.pages",
 )

@@ -679,6 +679,14 @@ def _has_other_leaders(cluster: Cluster) -> bool:
     return ClusterState.objects.filter(cluster=cluster, preferred_leaders__lt=F("partitions")).exists()
 
 
+def find_broker(cluster: Cluster, broker_id: int) -> BrokerState:
+    """Raises MissingObject for a broker that was never seen."""
+    row = BrokerState.objects.filter(cluster=cluster, broker_id=broker_id).first()
+    if row is None:
+        raise MissingObject(CollectionErrorCode.BROKER_NOT_SEEN, broker=broker_id, cluster=cluster.name)
+    return row
+
+
 @require_safe
 @needs(VIEW)
 @revalidated
@@ -686,9 +694,7 @@ def _has_other_leaders(cluster: Cluster) -> bool:
 def broker(request: HttpRequest, slug: str, broker_id: int) -> HttpResponse:
     """Show one broker. A broker that is gone keeps its page."""
     cluster = cluster_for(request, slug, VIEW)
-    row = BrokerState.objects.filter(cluster=cluster, broker_id=broker_id).first()
-    if row is None:
-        raise MissingObject(CollectionErrorCode.BROKER_NOT_SEEN, broker=broker_id, cluster=cluster.name)
+    row = find_broker(cluster, broker_id)
     bar = cluster_bar(cluster, CollectorKind.METADATA)
     runs = bar["standing"].runs
     kinds = (*_KINDS, CollectorKind.REASSIGNMENTS)

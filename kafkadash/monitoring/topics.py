@@ -511,6 +511,16 @@ def topics(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "monitoring/topics.html", context)
 
 
+def find_topic(cluster: Cluster, name: str, **required: Any) -> TopicState:
+    """Return the newest topic of a name, with columns as required. Raises MissingObject."""
+    row = None
+    if "\x00" not in name:  # which PostgreSQL takes in no text
+        row = TopicState.objects.filter(cluster=cluster, name=name, **required).order_by("-changed_at").first()
+    if row is None:
+        raise MissingObject(CollectionErrorCode.TOPIC_NOT_SEEN, cluster=cluster.name, topic=name)
+    return row
+
+
 @require_safe
 @needs(VIEW)
 @revalidated
@@ -518,11 +528,7 @@ def topics(request: HttpRequest, slug: str) -> HttpResponse:
 def topic(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
     """Show one topic by its name. A deleted topic has no page: a new topic may have its name by now."""
     cluster = cluster_for(request, slug, VIEW)
-    row = None
-    if "\x00" not in topic:  # which PostgreSQL takes in no text
-        row = TopicState.objects.filter(cluster=cluster, name=topic).order_by("-changed_at").first()
-    if row is None:
-        raise MissingObject(CollectionErrorCode.TOPIC_NOT_SEEN, cluster=cluster.name, topic=topic)
+    row = find_topic(cluster, topic)
     bar = cluster_bar(cluster, CollectorKind.METADATA)
     runs = bar["standing"].runs
     kinds = (*_KINDS, CollectorKind.REASSIGNMENTS, CollectorKind.GROUPS)

@@ -16,8 +16,8 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.core.formatting import read_whole_number
 from kafkadash.core.messages import choose_plural, coded
 from kafkadash.monitoring.cluster_bar import render_with_bar
-from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.models import CollectorKind, TopicState
+from kafkadash.monitoring.topics import find_topic
 from kafkadash.planning.topic_form import TopicChoiceForm
 from kafkadash.short_runs.pages import ItemProposal, create_item_draft, show_proposal
 from kafkadash.topics.creation import KIND, PlacementBrokers, describe_brokers, load_brokers
@@ -58,15 +58,12 @@ def create(request: HttpRequest, slug: str) -> HttpResponse:
 def grow(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
     """Ask for a number of partitions; with ``?count=12`` show the proposal, which POST submits."""
     cluster = cluster_for(request, slug, PROPOSE)
-    name, typed = topic.replace("\0", ""), request.GET.get("count", "")
-    row = TopicState.objects.filter(cluster=cluster, name=name, internal=False).order_by("-changed_at").first()
-    if row is None:
-        raise MissingObject(CollectionErrorCode.TOPIC_NOT_SEEN, cluster=cluster.name, topic=topic)
+    row, typed = find_topic(cluster, topic, internal=False), request.GET.get("count", "")
     count, least = read_whole_number(typed), row.partition_count + 1
     most = row.partition_count + MOST_PARTITIONS
     if count is not None and least <= count <= most:
-        wanted = {"topic": name, "count": count}
-        return show_proposal(request, cluster, ItemProposal(GROWTH, wanted, f"Add partitions to {name}"))
+        wanted = {"topic": topic, "count": count}
+        return show_proposal(request, cluster, ItemProposal(GROWTH, wanted, f"Add partitions to {topic}"))
     limits = {"least": least, "most": most, "partitions": row.partition_count}
     wrong = coded(TopicErrorCode.COUNT_WRONG, **limits) if "count" in request.GET or request.method == "POST" else None
     told = {"tab": "topics", "topic": row, "count": typed or str(least), "wrong": wrong}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import StrEnum
 
 import pytest
 from django.test import Client
@@ -13,6 +14,7 @@ from kafkadash.configs.edits import MOST_CHARACTERS
 from kafkadash.configs.errors import ConfigErrorCode
 from kafkadash.configs.stored import ConfigKey, ConfigOwner, OwnerKind
 from kafkadash.kafka.api import ConfigType
+from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.models import ConfigCatalog, TopicState
 from kafkadash.short_runs.kinds import items_of
 from tests.configs.conftest import MIN_ISR, RETENTION, ConfigWorld
@@ -155,11 +157,18 @@ def test_form__configs_are_not_read__says_so(client: Client) -> None:
     assert ConfigErrorCode.NOT_READ in client.get(DEFAULT).text
 
 
-@pytest.mark.parametrize("address", ["topics/nothing", "topics/a%00b", "brokers/99"])
-def test_form__of_what_is_not_there__is_not_found(client: Client, address: str) -> None:
+@pytest.mark.parametrize(
+    ("address", "code"),
+    [
+        ("topics/nothing", CollectionErrorCode.TOPIC_NOT_SEEN),
+        ("topics/a%00b", CollectionErrorCode.TOPIC_NOT_SEEN),
+        ("brokers/99", ConfigErrorCode.OWNER_UNKNOWN),
+    ],
+)
+def test_form__of_what_is_not_there__is_not_found(client: Client, address: str, code: StrEnum) -> None:
     response = client.get(f"/clusters/demo/{address}/configs/")
     assert response.status_code == 404
-    assert ConfigErrorCode.OWNER_UNKNOWN in response.text
+    assert code in response.text
 
 
 def test_key__whose_name_is_too_long_for_an_item__is_locked() -> None:
