@@ -816,7 +816,9 @@ class WholeClient(KafkaClient, KafkaGroups, KafkaGroupChanges, Protocol):
 
 
 UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED = 3, 29
-GROUP_ID_NOT_FOUND, ELECTION_NOT_NEEDED = 69, 84
+GROUP_ID_NOT_FOUND, ELECTION_NOT_NEEDED, BROKER_ID_NOT_REGISTERED = 69, 84, 102
+QUORUM_TOPIC = "__cluster_metadata"
+"""The controllers' own log: it lies on the disks of a broker that is a controller too, and no list of topics has it."""
 MOST_ASKED = 100
 
 
@@ -825,8 +827,7 @@ def hidden_topics(admin: KafkaAdmin, suspects: Iterable[str], *, deadline: float
 
     Raises KafkaFailure.
     """
-    # The controllers' own log is listed on disks and is no topic that anybody may describe.
-    names = sorted(name for name in suspects if name != "__cluster_metadata")[:MOST_ASKED]
+    names = sorted(name for name in suspects if name != QUORUM_TOPIC)[:MOST_ASKED]
     if not names:
         return []
     answer = admin.metadata(deadline=deadline, topics=names)

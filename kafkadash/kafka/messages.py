@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 from kafkadash.kafka.api import (
+    QUORUM_TOPIC,
     ConfigChange,
     ConfigResource,
     NewPartitions,
@@ -75,7 +76,6 @@ from kafkadash.kafka.kafka_python import (
 LIST_OFFSETS, METADATA, API_VERSIONS, DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS = 2, 3, 18, 32, 35
 LIST_REASSIGNMENTS, DESCRIBE_QUORUM, DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS = 46, 55, 60, 75
 
-QUORUM_TOPIC = "__cluster_metadata"
 # org.apache.kafka.common.requests.ListOffsetsRequest.DEBUGGING_REPLICA_ID: any replica answers, with its own offsets.
 ASK_THE_REPLICA_ITSELF = -2
 

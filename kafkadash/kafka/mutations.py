@@ -19,6 +19,7 @@ from kafkadash.core.formatting import read_whole_number
 from kafkadash.core.messages import coded, join_messages
 from kafkadash.kafka.api import (
     CLUSTER_DEFAULT,
+    QUORUM_TOPIC,
     ClusterConnection,
     ConfigChange,
     ConfigOperation,
@@ -60,7 +61,6 @@ from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.group_reads import CoordinatorReading
 from kafkadash.kafka.messages import (
     DESCRIBE_QUORUM,
-    QUORUM_TOPIC,
     AlterConfigsAnswer,
     AlterLogDirsAnswer,
     AlterReassignmentsAnswer,

@@ -27,6 +27,7 @@ from kafkadash.core.messages import coded
 from kafkadash.kafka import api as port
 from kafkadash.kafka.api import (
     CLUSTER_DEFAULT,
+    QUORUM_TOPIC,
     AuthenticationFailed,
     ClusterConnection,
     CommittedOffsets,
@@ -61,7 +62,6 @@ from kafkadash.kafka.kafka_python import DescribeClusterRequest, MetadataRequest
 from kafkadash.kafka.messages import (
     DESCRIBE_CLUSTER,
     METADATA,
-    QUORUM_TOPIC,
     ApiRanges,
     ApiVersionsAnswer,
     ClusterAnswer,

@@ -13,10 +13,10 @@ from unittest import mock
 import pytest
 
 from kafkadash.core.messages import CodedMessage, coded, message_advice, message_cause
-from kafkadash.kafka import messages
 from kafkadash.kafka import mutations as wire_client
 from kafkadash.kafka import reads as answers
 from kafkadash.kafka.api import (
+    QUORUM_TOPIC,
     AuthenticationFailed,
     ClusterConnection,
     ConfigResource,
@@ -123,7 +123,7 @@ def leaderless(net: Net) -> CodedMessage:
     """A controller between two leaders says so without an error."""
     client = net.client(*net.kafka().bootstrap_servers)
     partition = SimpleNamespace(error_code=0, leader_id=-1)
-    topic = SimpleNamespace(topic_name=messages.QUORUM_TOPIC, partitions=[partition])
+    topic = SimpleNamespace(topic_name=QUORUM_TOPIC, partitions=[partition])
     answer = BrokerAnswer(1, cast("QuorumAnswer", SimpleNamespace(error_code=0, topics=[topic])), 0.0, 0.0)
     with mock.patch.object(client, "_with_wire", return_value=answer):
         return refusal(KafkaFailure, lambda: client.quorum(deadline=DEADLINE))
