@@ -228,17 +228,15 @@ BROKER_FIELDS = [*_COMPARED, "changed_at"]
 def compare_brokers(
     cluster: Cluster,
     described: Sequence[BrokerInfo],
-    live: Sequence[BrokerInfo],
     topics: CollectedTopics,
     taken_at: datetime,
 ) -> list[BrokerState]:
-    """Rows of new, changed and vanished brokers. DescribeCluster knows the fenced ones, Metadata only the live."""
-    alive = {broker.id for broker in live}
+    """Return rows of new, changed and vanished brokers. Before Kafka 4.0, one that is only stopped vanishes too."""
+    tells_fenced = any(broker.fenced is not None for broker in described)
     known = {row.broker_id: row for row in BrokerState.objects.filter(cluster=cluster).defer("config")}
     changed = []
     for broker in described:
-        fenced = broker.fenced if broker.fenced is not None else broker.id not in alive
-        row = _broker_row(cluster, broker, fenced, topics, taken_at)
+        row = _broker_row(cluster, broker, topics, taken_at)
         before = known.get(broker.id)
         if before is None or any(getattr(before, name) != getattr(row, name) for name in _COMPARED):
             row.first_seen_at = before.first_seen_at if before else taken_at
@@ -247,22 +245,20 @@ def compare_brokers(
             changed.append(row)
     for broker_id in known.keys() - {broker.id for broker in described}:
         before = known[broker_id]
-        row = _gone_row(before, topics, taken_at)
+        row = _gone_row(before, bool(before.fenced) if tells_fenced else None, topics, taken_at)
         if any(getattr(before, name) != getattr(row, name) for name in _COMPARED):
             changed.append(row)
     return sorted(changed, key=lambda row: row.broker_id)
 
 
-def _broker_row(
-    cluster: Cluster, broker: BrokerInfo, fenced: bool, topics: CollectedTopics, taken_at: datetime
-) -> BrokerState:
+def _broker_row(cluster: Cluster, broker: BrokerInfo, topics: CollectedTopics, taken_at: datetime) -> BrokerState:
     return BrokerState(
         cluster=cluster,
         broker_id=broker.id,
         host=broker.host,
         port=broker.port,
         rack=broker.rack,
-        fenced=fenced,
+        fenced=broker.fenced,
         **_broker_counts(broker.id, topics),
         first_seen_at=taken_at,
         changed_at=taken_at,
@@ -270,14 +266,15 @@ def _broker_row(
     )
 
 
-def _gone_row(before: BrokerState, topics: CollectedTopics, taken_at: datetime) -> BrokerState:
+def _gone_row(before: BrokerState, fenced: bool | None, topics: CollectedTopics, taken_at: datetime) -> BrokerState:
+    """Return the row of a broker that is not listed; without ``fenced`` it may still be registered."""
     return BrokerState(
         cluster_id=before.cluster_id,
         broker_id=before.broker_id,
         host=before.host,
         port=before.port,
         rack=before.rack,
-        fenced=before.fenced,
+        fenced=fenced,
         **_broker_counts(before.broker_id, topics),
         first_seen_at=before.first_seen_at,
         changed_at=before.changed_at if before.gone_at else taken_at,
@@ -295,8 +292,13 @@ def _broker_counts(broker_id: int, topics: CollectedTopics) -> dict[str, int]:
 
 
 def _has_broker_changed(before: BrokerState, row: BrokerState) -> bool:
-    """Return whether the broker's own facts changed; counts of hosted replicas do not affect its ``changed_at``."""
-    return any(getattr(before, name) != getattr(row, name) for name in _COMPARED if name not in _COUNTS)
+    """Return whether the broker's own facts changed; counts of hosted replicas do not affect its ``changed_at``.
+
+    Nor does it whether the cluster tells that a broker is not fenced, which an upgrade changes.
+    """
+    if bool(before.fenced) != bool(row.fenced):
+        return True
+    return any(getattr(before, name) != getattr(row, name) for name in ("host", "port", "rack", "gone_at"))
 
 
 _ROWS_AT_ONCE = 400  # topics that a short transaction can write
@@ -324,7 +326,7 @@ def read(asking: CollectContext) -> CollectedFacts:
     if first is not None:
         raise RegisteredTwice(double_message(cluster, first))
     topics = compare_topics(cluster, metadata.topics, described.brokers, taken_at)
-    brokers = compare_brokers(cluster, described.brokers, metadata.brokers, topics, taken_at)
+    brokers = compare_brokers(cluster, described.brokers, topics, taken_at)
     figures = _cluster_figures(described, topics)
     eligible = read_eligible(asking, topics.troubled, {broker.id for broker in metadata.brokers}, taken_at)
 

@@ -19,6 +19,7 @@ from kafkadash.core.messages import CodedReason, choose_plural, coded
 from kafkadash.core.racks import alternate_racks, racks_known
 from kafkadash.kafka.api import ConfigResource, ItemChanged, NewTopic, TopicMetadata, WholeClient, read_named_topics
 from kafkadash.kafka.config_values import UNCLEAN_ELECTION, is_same_value, may_elect_uncleanly
+from kafkadash.monitoring.freshness import UP
 from kafkadash.monitoring.models import BrokerState, CollectorKind, TopicState
 from kafkadash.short_runs.change_kind import make_short_kind_known
 from kafkadash.short_runs.kinds import UNCLEAN_APPROVALS, Items, ItemWords, PlannedItems, ShortKind, doubt_refusals
@@ -48,7 +49,7 @@ class PlacementBrokers:
 
 def load_brokers(cluster: Cluster) -> PlacementBrokers:
     """Return the brokers of a cluster that can take replicas, as stored. One query."""
-    rows = BrokerState.objects.filter(cluster=cluster, gone_at=None, fenced=False, silent_since=None)
+    rows = BrokerState.objects.filter(UP, cluster=cluster)
     named = dict(rows.order_by("broker_id").values_list("broker_id", "rack"))
     lacking = tuple(broker for broker, rack in named.items() if rack is None)
     if racks_known(named.values()):

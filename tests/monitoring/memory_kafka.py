@@ -98,6 +98,7 @@ class MemoryCluster:
     topic_ids: dict[str, str] = field(default_factory=dict)
     silent: set[int] = field(default_factory=set)
     fenced: set[int] = field(default_factory=set)
+    tells_fenced: bool = True
     fail: KafkaFailure | None = None
     hidden: set[str] = field(default_factory=set)  # topics that may not be described
     fail_calls: dict[str, KafkaFailure] = field(default_factory=dict)
@@ -294,7 +295,10 @@ class MemoryCluster:
         return {b: SILENT for b in brokers if b in self.silent}
 
     def _brokers(self) -> list[BrokerInfo]:
-        return [BrokerInfo(b, "127.0.0.1", 9000 + b, rack, b in self.fenced) for b, rack in self.racks.items()]
+        return [
+            BrokerInfo(b, "127.0.0.1", 9000 + b, rack, b in self.fenced if self.tells_fenced else None)
+            for b, rack in self.racks.items()
+        ]
 
     def _topic(self, name: str) -> TopicMetadata:
         if name not in self.topics:

@@ -287,6 +287,23 @@ def test_collection__broker_hosts_more__it_has_not_changed_itself(
     assert (after.replicas, after.changed_at) == (1, before.changed_at)
 
 
+def test_collection__cluster_does_not_tell_fenced_brokers__neither_do_the_rows(
+    kafka: MemoryCluster, refresh: Refresher, clock: Clock
+) -> None:
+    refresh("metadata")
+    changed_at = BrokerState.objects.get(broker_id=1).changed_at
+    kafka.tells_fenced = False
+    del kafka.racks[5]
+    clock.pass_by(30)
+    refresh("metadata")
+    listed, gone = BrokerState.objects.get(broker_id=1), BrokerState.objects.get(broker_id=5)
+    assert (listed.fenced, listed.gone_at, listed.changed_at) == (None, None, changed_at)
+    assert (gone.fenced, gone.gone_at) == (None, gone.changed_at)
+    kafka.tells_fenced = True
+    refresh("metadata")
+    assert BrokerState.objects.get(broker_id=5).fenced is False
+
+
 def test_collection__no_topics__is_zero_and_not_unknown(kafka: MemoryCluster, refresh: Refresher) -> None:
     for kind in ("metadata", "configs", "log_dirs", "reassignments"):
         assert refresh(kind).error is None
