@@ -7,6 +7,9 @@ answer), not of the row.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -584,6 +587,7 @@ class BrokerState(models.Model):
     host = models.CharField(max_length=255)
     port = models.PositiveIntegerField()
     rack = models.CharField(max_length=255, null=True)  # noqa: DJ001  None: the broker has no rack; '' is a rack
+    # None: the cluster does not tell (before Kafka 4.0). It lists no fenced brokers then, so they count as gone.
     fenced = models.BooleanField(null=True)
     replicas = models.PositiveIntegerField(default=0)
     leaders = models.PositiveIntegerField(default=0)
@@ -628,6 +632,11 @@ class BrokerWeights(models.Model):
 
     def __str__(self) -> str:
         return f"weights of broker {self.broker_id}"
+
+
+def is_closed(directory: Mapping[str, Any]) -> bool:
+    """Return whether a stored log directory takes no replicas: it is cordoned, or offline, which is the same here."""
+    return bool(directory["cordoned"]) or bool(directory["error"])
 
 
 class ConfigSource(models.TextChoices):

@@ -26,6 +26,7 @@ from kafkadash.monitoring.models import (
     MoveOutcome,
     ReassignmentSnapshot,
     TopicState,
+    is_closed,
 )
 from kafkadash.planning.preconditions import ClusterSeen, MovingPartitions
 from kafkadash.planning.solver.workload import FRESH, TopicWorkload, WorkloadBytes, Workloads, with_rates
@@ -215,10 +216,10 @@ def _broker(row: BrokerState, weights: BrokerWeights | None) -> PlannedBroker:
 
 
 def _directory(stored: Mapping[str, Any]) -> LogDirectory:
-    """Return the stored log directory; an offline directory takes no replicas, like a cordoned one."""
+    """Return the stored log directory. Planning takes an offline one as cordoned."""
     total, usable = stored["total_bytes"], stored["usable_bytes"]
     used = None if total is None or usable is None else max(0, total - usable)
-    return LogDirectory(stored["path"], total, used, bool(stored["cordoned"]) or bool(stored["error"]))
+    return LogDirectory(stored["path"], total, used, is_closed(stored))
 
 
 def _unpack_sizes(weights: BrokerWeights, topics: Collection[str] | None) -> dict[str, dict[str, int]]:

@@ -66,6 +66,7 @@ from kafkadash.monitoring.models import (
     MoveOutcome,
     ReassignmentSnapshot,
     TopicState,
+    is_closed,
 )
 from kafkadash.planning.topology import LogDirectory
 from kafkadash.planning.topology import PlannedBroker as Topological
@@ -164,10 +165,10 @@ def _read_disks(stored: Sequence[Mapping[str, Any]], taken_at: datetime, interva
 
 
 def _read_directory(stored: Mapping[str, Any]) -> LogDirectory:
-    """Return the stored directory; an offline one takes no replicas, like a cordoned one."""
+    """Return the stored directory. A run takes an offline one as cordoned."""
     total, usable = stored["total_bytes"], stored["usable_bytes"]
     used = None if total is None or usable is None else max(0, total - usable)
-    return LogDirectory(stored["path"], total, used, bool(stored["cordoned"]) or bool(stored["error"]))
+    return LogDirectory(stored["path"], total, used, is_closed(stored))
 
 
 def _reasons_to_withhold(read_at: datetime | None, interval_s: float, now: datetime) -> tuple[CodedReason, ...]:
