@@ -48,7 +48,7 @@ class BrokerGetsReplicas(CodedReason, code=BrokerReasonCode.GETS_REPLICAS):
 
 
 class TopicsKeptBack(CodedReason, code=BrokerReasonCode.TOPICS_HIDDEN):
-    """``topics`` of the cluster, or of the broker's disks, that kafkadash may not describe."""
+    """``topics`` of the broker's disks that kafkadash may not describe."""
 
     topics: int
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.db.models import Q
+
 from kafkadash.broker_life.errors import BrokerLifeCheckTitle, BrokerLifeErrorCode
 from kafkadash.broker_life.reasons import (
     AnotherAddress,
@@ -22,30 +24,29 @@ from kafkadash.changes.rights import NeededRight
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedReason, PlainReason, coded, reason_message
-from kafkadash.kafka.api import BrokerInfo, ItemChanged, WholeClient, hidden_topics
-from kafkadash.monitoring.brokers import sizes_by_topic
-from kafkadash.monitoring.models import (
-    BrokerState,
-    BrokerWeights,
-    ClusterState,
-    CollectorKind,
-    MoveOutcome,
-    ReassignmentSnapshot,
+from kafkadash.kafka.api import (
+    BROKER_ID_NOT_REGISTERED,
+    QUORUM_TOPIC,
+    BrokerInfo,
+    ItemChanged,
+    WholeClient,
+    hidden_topics,
 )
+from kafkadash.monitoring.brokers import sizes_by_topic
+from kafkadash.monitoring.models import BrokerState, BrokerWeights, CollectorKind, MoveOutcome, ReassignmentSnapshot
 from kafkadash.short_runs.change_kind import make_short_kind_known
 from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind, doubt_refusals, name_answers
 from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
 
 KIND = "broker-unregister"
-BROKER_ID_NOT_REGISTERED = 102
-METADATA_LOG = "__cluster_metadata"
-"""The controllers' own log, which lies on the disks of a broker that is a controller too, and is no topic."""
+MAYBE_REGISTERED = Q(gone_at=None) | Q(fenced=None)
+"""A cluster that does not tell which brokers are fenced does not list them either."""
 
 
 def plan_unregister(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
-    """Plan to unregister one ``broker``, where it is stopped and empty. Three queries."""
+    """Plan to unregister one ``broker``, where it is stopped and empty. Two queries."""
     subject = f"broker {wanted['broker']}"
-    row = BrokerState.objects.filter(cluster=cluster, broker_id=wanted["broker"], gone_at=None).first()
+    row = BrokerState.objects.filter(MAYBE_REGISTERED, cluster=cluster, broker_id=wanted["broker"]).first()
     fault = find_stored_fault(cluster, row) if row else PlainReason(BrokerReasonCode.NOT_REGISTERED)
     if row is None or fault is not None:
         return PlannedItems([], [coded(BrokerLifeErrorCode.DOES_NOT_FIT, item=subject, why=reason_message(fault))])
@@ -53,7 +54,7 @@ def plan_unregister(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems
     return PlannedItems([PlannedItem(subject, content)])
 
 
-def find_fault(fenced: bool | None, adding: int, hosted: int, hidden: int | None) -> CodedReason | None:
+def find_fault(fenced: bool | None, adding: int, hosted: int, hidden: int) -> CodedReason | None:
     """Return why a registered broker cannot be unregistered, None where it can.
 
     Replicas that a reassignment adds count among those that a broker hosts, so these come first.
@@ -68,9 +69,11 @@ def find_fault(fenced: bool | None, adding: int, hosted: int, hidden: int | None
 
 
 def find_stored_fault(cluster: Cluster, row: BrokerState) -> CodedReason | None:
-    """Return why a broker cannot be unregistered, from stored rows. Two queries."""
-    hidden = ClusterState.objects.filter(cluster=cluster).values_list("hidden_topics", flat=True).first()
-    return find_fault(row.fenced, count_adding(cluster, row.broker_id), row.replicas, hidden)
+    """Return why a broker cannot be unregistered, from stored rows. One query.
+
+    Whether topics are hidden is asked of Kafka: the stored figure stays while any disk is not read.
+    """
+    return find_fault(row.fenced, count_adding(cluster, row.broker_id), row.replicas, hidden=0)
 
 
 def count_adding(cluster: Cluster, broker: int) -> int:
@@ -82,7 +85,7 @@ def count_adding(cluster: Cluster, broker: int) -> int:
 def count_on_disk(weights: BrokerWeights) -> dict[str, int]:
     """Count the replicas of each topic on the disks of a broker, as these were last read."""
     sizes = sizes_by_topic(weights)
-    return {topic: len(partitions) for topic, partitions in sizes.items() if topic != METADATA_LOG}
+    return {topic: len(partitions) for topic, partitions in sizes.items() if topic != QUORUM_TOPIC}
 
 
 def judge_unregister(item: PlannedItem, broker: BrokerInfo, adding: int, hosted: int, hidden: int) -> ItemReading:
@@ -129,9 +132,9 @@ def send_unregister(client: WholeClient, items: Items, deadline: float) -> ItemC
 
 
 def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:
-    """Return why brokers cannot be unregistered, from stored rows. One that is gone needs nothing. Three queries."""
+    """Return why brokers cannot be unregistered, from stored rows. One that is gone needs nothing. Two queries."""
     ids = [item.content["broker"] for item in items]
-    rows = BrokerState.objects.filter(cluster=cluster, broker_id__in=ids, gone_at=None)
+    rows = BrokerState.objects.filter(MAYBE_REGISTERED, cluster=cluster, broker_id__in=ids)
     subjects = {item.content["broker"]: item.subject for item in items}
     found = {subjects[row.broker_id]: find_stored_fault(cluster, row) for row in rows}
     return {subject: fault for subject, fault in found.items() if fault is not None}

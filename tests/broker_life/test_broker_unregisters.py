@@ -6,6 +6,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 import pytest
 
@@ -44,6 +45,7 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, point: str) -> Iterator[None]:
 
 def test_run__stopped_and_empty__is_unregistered(world: BrokerWorld) -> None:
     world.stop()
+    ClusterState.objects.update(hidden_topics=2)  # of another broker's disks; Kafka is asked
     change = world.until(world.unregister(), "done")
     assert (world.states(change), world.run(change).outcome) == ({SUBJECT: "done"}, "clean")
     assert EMPTY not in world.kafka.model.brokers
@@ -54,9 +56,15 @@ def test_run__stopped_and_empty__is_unregistered(world: BrokerWorld) -> None:
     ("spoil", "code"),
     [
         (lambda: BrokerState.objects.update(fenced=False), BrokerReasonCode.ALIVE),
-        (lambda: BrokerState.objects.update(fenced=None), BrokerReasonCode.FENCED_UNKNOWN),
+        pytest.param(
+            lambda: BrokerState.objects.update(fenced=None), BrokerReasonCode.FENCED_UNKNOWN, id="older Kafka"
+        ),
         (lambda: BrokerState.objects.update(replicas=1), BrokerReasonCode.HOSTS_REPLICAS),
-        (lambda: ClusterState.objects.update(hidden_topics=2), BrokerReasonCode.TOPICS_HIDDEN),
+        pytest.param(
+            lambda: BrokerState.objects.update(fenced=None, gone_at=datetime.now(UTC)),
+            BrokerReasonCode.FENCED_UNKNOWN,
+            id="older Kafka, not listed",
+        ),
         (
             lambda: ReassignmentFactory.create(cluster=Cluster.objects.get(), adding=[EMPTY]),
             BrokerReasonCode.GETS_REPLICAS,
