@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from django.db.models import Max
+
 from kafkadash.broker_life.errors import BrokerLifeCheckTitle, BrokerLifeErrorCode
 from kafkadash.broker_life.reasons import BrokerReasonCode, CordonChanged, CordonInherited
 from kafkadash.changes.rights import NeededRight
@@ -21,7 +23,8 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded, reason_message
 from kafkadash.kafka.api import ConfigChange, ConfigEntry, ConfigOrigin, ConfigResource, LogDir, WholeClient
 from kafkadash.monitoring.brokers import broker_word
-from kafkadash.monitoring.models import BrokerState, BrokerWeights, CollectorKind, ConfigSource
+from kafkadash.monitoring.freshness import UP
+from kafkadash.monitoring.models import BrokerState, BrokerWeights, CollectorKind, ConfigSource, TopicState, is_closed
 from kafkadash.short_runs.change_kind import make_short_kind_known
 from kafkadash.short_runs.kinds import DoneItem, Items, ItemWords, PlannedItems, ShortKind, alter_configs
 from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
@@ -60,7 +63,7 @@ def _read_stored(row: BrokerState, directories: Sequence[Mapping[str, Any]]) -> 
         code = BrokerReasonCode.NOT_RUNNING
     elif row.config is None or not directories:
         code = BrokerReasonCode.UNREAD
-    elif any(directory["cordoned"] is None for directory in directories):
+    elif any(directory["cordoned"] is None for directory in directories if not directory["error"]):
         code = BrokerReasonCode.NO_CORDONS
     fault = PlainReason(code) if code else None
     return StoredCordon(value if own else None, "" if own else value or "", fault)
@@ -85,8 +88,13 @@ def plan_cordon(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
 
 
 def judge_cordon(item: PlannedItem, entry: ConfigEntry | None, directories: Sequence[LogDir]) -> ItemReading:
-    """Compare an item with config and directories of its broker. ``entry`` is None where it has no such config."""
-    if entry is None or any(directory.cordoned is None for directory in directories):
+    """Compare an item with config and directories of its broker. ``entry`` is None where it has no such config.
+
+    A directory that is offline is left out: Kafka never reports it as cordoned. Without a value of its own, the broker
+    has the one of its file or of the cluster default.
+    """
+    online = [directory for directory in directories if directory.error is None]
+    if entry is None or any(directory.cordoned is None for directory in online):
         return ItemReading(ReadingState.UNFIT, PlainReason(BrokerReasonCode.NO_CORDONS))
     own = entry.value if entry.source is ConfigOrigin.DYNAMIC_BROKER_CONFIG else None
     found = {"value": own}
@@ -94,11 +102,10 @@ def judge_cordon(item: PlannedItem, entry: ConfigEntry | None, directories: Sequ
         if own != item.content["from"]:
             return ItemReading(ReadingState.UNFIT, CordonChanged(own, item.content["from"]), found)
         return ItemReading(ReadingState.READY, found=found)
-    if own is None and entry.value:
-        return ItemReading(ReadingState.UNFIT, CordonInherited(entry.value), found)
-    cordoned = {directory.path for directory in directories if directory.cordoned}
-    expected = {directory.path for directory in directories} if own == ALL else split_directories(own)
-    return ItemReading(ReadingState.REACHED if cordoned == expected else ReadingState.READY, found=found)
+    cordoned = {directory.path for directory in online if directory.cordoned}
+    offline = {directory.path for directory in directories if directory.error is not None}
+    named = {each.path for each in directories} if entry.value == ALL else split_directories(entry.value)
+    return ItemReading(ReadingState.REACHED if cordoned == named - offline else ReadingState.READY, found=found)
 
 
 def split_directories(value: str | None) -> set[str]:
@@ -157,6 +164,8 @@ def describe_cordon(item: PlannedItem, before: Mapping[str, Any] | None) -> Item
 
 
 def _name(value: str | None) -> str:
+    if value is None:
+        return "not set"
     if value == ALL:
         return "all directories cordoned"
     paths = sorted(split_directories(value))
@@ -171,8 +180,29 @@ def describe_start(items: Items) -> list[str]:
         sentences.append(f"Directories of {number} take no new replicas. Replicas that are there stay and are served.")
     if len(cordons) < len(items):
         number = choose_plural("# broker takes|# brokers take", len(items) - len(cordons))
-        sentences.append(f"{number} new replicas again, on all directories.")
+        sentences.append(f"{number} new replicas again, unless server.properties or the cluster default cordons.")
     return sentences
+
+
+def count_left(cluster: Cluster, cordoned: Collection[int]) -> tuple[int, int]:
+    """Return how many brokers can take new replicas beside ``cordoned``, and the highest replication factor.
+
+    Three queries.
+    """
+    up = BrokerState.objects.filter(UP, cluster=cluster).exclude(broker_id__in=cordoned)
+    ids = set(up.values_list("broker_id", flat=True))
+    for broker, directories in BrokerWeights.objects.filter(cluster=cluster).values_list("broker_id", "dirs"):
+        if directories and all(map(is_closed, directories)):
+            ids.discard(broker)
+    factor = TopicState.objects.filter(cluster=cluster).aggregate(most=Max("replication_factor"))["most"]
+    return len(ids), factor or 1
+
+
+def find_risk(cluster: Cluster, items: Items) -> RiskFacts:
+    """Judge the brokers that are left where whole brokers are cordoned; nothing is moved. Three queries."""
+    cordoned = [item.content["broker"] for item in items if item.content["to"] == ALL]
+    left, factor = count_left(cluster, cordoned) if cordoned else (0, 0)
+    return RiskFacts(0.0, 0.0, lacking_brokers=max(0, factor - left))
 
 
 def roll_back(done: Sequence[DoneItem]) -> dict[str, Any]:
@@ -192,7 +222,7 @@ def make_known() -> None:
             facts=(CollectorKind.METADATA, CollectorKind.CONFIGS, CollectorKind.LOG_DIRS),
             title=BrokerLifeCheckTitle.CORDON_FITS,
             find_faults=find_faults,
-            risk=lambda *_: RiskFacts(0.0, 0.0),
+            risk=find_risk,
             rights=lambda _: [NeededRight("AlterConfigs")],
             words=describe_cordon,
             start_words=describe_start,

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from django.db.models import Max
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from kafkadash.accounts.errors import MissingObject
-from kafkadash.broker_life.cordon import ALL
+from kafkadash.broker_life.cordon import ALL, count_left
 from kafkadash.broker_life.cordon import KIND as CORDON
 from kafkadash.broker_life.decommission import find_current, find_open_changes, list_steps, load_facts, name_page
 from kafkadash.broker_life.errors import BrokerLifeErrorCode
@@ -22,8 +21,7 @@ from kafkadash.core.messages import CodedMessage, coded
 from kafkadash.core.rows import one_moment
 from kafkadash.monitoring.brokers import broker_state, find_broker
 from kafkadash.monitoring.cluster_bar import cluster_bar, read_hint
-from kafkadash.monitoring.freshness import UP
-from kafkadash.monitoring.models import BrokerState, BrokerWeights, CollectorKind, TopicState
+from kafkadash.monitoring.models import BrokerState, BrokerWeights, CollectorKind
 from kafkadash.short_runs.pages import ItemProposal, show_proposal
 
 _KINDS = (CollectorKind.METADATA, CollectorKind.LOG_DIRS, CollectorKind.REASSIGNMENTS)
@@ -113,10 +111,5 @@ def _check_directory(row: BrokerState, directories: Mapping[str, Any], path: str
 
 def _warn_of_few(cluster: Cluster, broker_id: int) -> list[CodedMessage]:
     """Warn where fewer brokers would take new replicas than the largest topics have. Three queries."""
-    up = BrokerState.objects.filter(UP, cluster=cluster).exclude(broker_id=broker_id)
-    ids = set(up.values_list("broker_id", flat=True))
-    for other, directories in BrokerWeights.objects.filter(cluster=cluster).values_list("broker_id", "dirs"):
-        if directories and all(directory["cordoned"] for directory in directories):
-            ids.discard(other)
-    factor = TopicState.objects.filter(cluster=cluster).aggregate(most=Max("replication_factor"))["most"] or 1
-    return [coded(BrokerLifeErrorCode.FEW_LEFT, brokers=len(ids), factor=factor)] if len(ids) < factor else []
+    left, factor = count_left(cluster, [broker_id])
+    return [coded(BrokerLifeErrorCode.FEW_LEFT, brokers=left, factor=factor)] if left < factor else []

@@ -253,6 +253,9 @@ RISK_MESSAGES: Mapping[RiskCode, MessageTemplate] = {
     ),
     RiskCode.RECORDS_AT_RISK: MessageTemplate("lets Kafka delete or lose records by {configs:# config|# configs}"),
     RiskCode.BROKERS_UNREGISTERED: MessageTemplate("unregisters {brokers:# stopped broker|# stopped brokers}"),
+    RiskCode.FEW_BROKERS_LEFT: MessageTemplate(
+        "leaves {brokers:# broker|# brokers} too few to place topics with the highest replication factor"
+    ),
     RiskCode.RACKS_ON_ONE_BROKER: MessageTemplate(
         "{racks:rack|racks} {racks:names} {racks:has|have} a single broker left"
     ),

@@ -22,6 +22,7 @@ OFFSETS_RESET = 25
 OFFSETS_DELETED = 60
 RECORDS_AT_RISK = 30
 BROKERS_UNREGISTERED = 25
+FEW_BROKERS_LEFT = 25
 HIGHEST = 100
 
 MEDIUM_FROM = 25
@@ -38,7 +39,7 @@ class RiskFacts:
     get a leader which lacks records. ``reset_offsets``: partitions in which a group goes on elsewhere;
     ``deleted_offsets``: those whose committed offset is gone afterwards. ``records_at_risk``: configs by which Kafka
     keeps records for a shorter time, or may lose them. ``unregistered_brokers``: stopped ones that leave the
-    cluster.
+    cluster. ``lacking_brokers``: how many fewer can take new replicas than the highest replication factor.
     """
 
     bytes_share: float | None
@@ -53,6 +54,7 @@ class RiskFacts:
     deleted_offsets: int = 0
     records_at_risk: int = 0
     unregistered_brokers: int = 0
+    lacking_brokers: int = 0
 
 
 class RiskLevel(StrEnum):
@@ -79,6 +81,7 @@ class RiskCode(StrEnum):
     OFFSETS_DELETED = "risk-offsets-deleted"
     RECORDS_AT_RISK = "risk-records-at-risk"
     BROKERS_UNREGISTERED = "risk-brokers-unregistered"
+    FEW_BROKERS_LEFT = "risk-few-brokers-left"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +143,8 @@ def _collect_reasons(facts: RiskFacts) -> Iterator[RiskReason]:
     if facts.unregistered_brokers:
         brokers = facts.unregistered_brokers
         yield RiskReason(BROKERS_UNREGISTERED, coded(RiskCode.BROKERS_UNREGISTERED, brokers=brokers))
+    if facts.lacking_brokers:
+        yield RiskReason(FEW_BROKERS_LEFT, coded(RiskCode.FEW_BROKERS_LEFT, brokers=facts.lacking_brokers))
 
 
 def _weigh_bytes(share: float | None) -> RiskReason:

@@ -8,6 +8,7 @@ import pytest
 
 from kafkadash.broker_life.cordon import KEY, KIND, plan_cordon
 from kafkadash.broker_life.reasons import BrokerReasonCode
+from kafkadash.changes.risk import RiskCode, RiskLevel, level_of
 from kafkadash.core.messages import as_message
 from kafkadash.kafka.api import ConfigResource, ItemError
 from kafkadash.monitoring.models import BrokerState, BrokerWeights
@@ -38,6 +39,30 @@ def test_run__cordons__and_its_rollback_uncordons(world: BrokerWorld) -> None:
     assert draft.input == {"values": {str(EMPTY): None}}
     change = world.until(world.queue(draft.input), "done")
     assert (world.config(), world.states(change)) == (None, {f"broker {EMPTY}": "done"})
+
+
+@pytest.mark.parametrize("inherited", ["", "/data-1"])
+def test_run__unsets_the_value__the_one_of_the_file_holds(world: BrokerWorld, inherited: str) -> None:
+    world.kafka.configs[BROKER] = {KEY: "*"}
+    world.kafka.file_cordons[EMPTY] = inherited
+    store_cordon("*")
+    change = world.until(world.cordon(value=None), "done", 60)
+    assert (world.states(change), world.run(change).outcome) == ({f"broker {EMPTY}": "done"}, "clean")
+
+
+@pytest.mark.parametrize("value", ["*", "/data-1,/data-2"])
+def test_run__a_log_directory_is_offline__the_others_are_cordoned(world: BrokerWorld, value: str) -> None:
+    world.kafka.failed_dirs[EMPTY] = "/data-2"
+    change = world.until(world.cordon(value=value), "done", 60)
+    assert (world.states(change), world.run(change).outcome) == ({f"broker {EMPTY}": "done"}, "clean")
+
+
+def test_submission__too_few_brokers_are_left__is_riskier(world: BrokerWorld) -> None:
+    assert level_of(world.cordon().risk) is RiskLevel.LOW
+    BrokerState.objects.filter(broker_id__in=[1, 2, 3]).update(fenced=True)
+    change = world.cordon()
+    assert [why["code"] for _, why in change.risk_reasons] == [RiskCode.FEW_BROKERS_LEFT]
+    assert level_of(change.risk) is RiskLevel.MEDIUM
 
 
 def test_plan__value_is_there_already__has_nothing_to_do(world: BrokerWorld) -> None:

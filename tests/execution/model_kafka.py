@@ -60,7 +60,8 @@ class ModelKafka:
     partition → Kafka's words, ``refuse_topics``: those about new topics, ``refuse_configs``: those about config keys,
     ``refuse_places``: broker → those about its directories, whose answers ``lose_places`` loses; a ``forgetful`` one
     restarts before the replica comes. ``sent`` are all calls that changed something, in order. ``eligible``: ELR of
-    partitions; None where no broker offers it. ``cordons``: whether brokers know ``cordoned.log.dirs``.
+    partitions; None where no broker offers it. ``cordons``: whether brokers know ``cordoned.log.dirs``;
+    ``file_cordons``: its values in their files. ``failed_dirs``: a directory of theirs that is offline.
     """
 
     model: Cluster
@@ -82,6 +83,8 @@ class ModelKafka:
     placed: dict[ReplicaPlace, str] = field(default_factory=dict)
     eligible: dict[TopicPartition, EligibleReplicas] | None = None
     cordons: bool = False
+    file_cordons: dict[int, str] = field(default_factory=dict)
+    failed_dirs: dict[int, str] = field(default_factory=dict)
     before: Callable[[str], None] = lambda _: None
     after: Callable[[str], None] = lambda _: None
 
@@ -148,6 +151,9 @@ class ModelKafka:
                 if not resource.name:
                     source = ConfigOrigin.DYNAMIC_DEFAULT_BROKER_CONFIG
                 entries = {key: ConfigEntry(key, value, source, False, False) for key, value in own.items()}
+                if file := None if topic or not resource.name else self.file_cordons.get(int(resource.name)):
+                    static = ConfigEntry(CORDONED, file, ConfigOrigin.STATIC_BROKER_CONFIG, False, False)
+                    entries.setdefault(CORDONED, static)
                 for key in LISTS if topic else (CORDONED,) if self.cordons else ():
                     entries.setdefault(key, ConfigEntry(key, "", ConfigOrigin.DEFAULT_CONFIG, False, False))
                 found[resource] = {key: entry for key, entry in entries.items() if keys is None or key in keys}
@@ -164,7 +170,8 @@ class ModelKafka:
         for broker in brokers:
             held = [key for key, partition in self.model.partitions.items() if broker in partition.replicas]
             lies = {key: self.placed.get(ReplicaPlace(broker, *key), "/data-1") for key in held}
-            cordoned = self.configs.get(ConfigResource.broker(broker), {}).get(CORDONED, "").split(",")
+            own = self.configs.get(ConfigResource.broker(broker), {}).get(CORDONED)
+            cordoned = (self.file_cordons.get(broker, "") if own is None else own).split(",")
             found[broker] = [
                 LogDir(
                     path,
@@ -175,6 +182,9 @@ class ModelKafka:
                 )
                 for path in sorted({"/data-1", *lies.values()})
             ]
+            if offline := self.failed_dirs.get(broker):
+                error = ItemError(as_message("the disk failed"), 56, "KAFKA_STORAGE_ERROR")
+                found[broker].append(LogDir(offline, [], None, None, False if self.cordons else None, error))
         return LogDirs(found, {}, time.time())
 
     def quorum(self, *, deadline: float) -> QuorumDescription:
