@@ -20,7 +20,7 @@ from kafkadash.core.formatting import format_duration
 from kafkadash.core.messages import choose_plural
 from kafkadash.monitoring.brokers import broker_word
 from kafkadash.monitoring.freshness import CollectionFreshness, FactFreshness
-from kafkadash.monitoring.models import BrokerState, BrokerWeights, ClusterState, CollectorKind
+from kafkadash.monitoring.models import BrokerState, BrokerWeights, ClusterState, CollectorKind, is_closed
 from kafkadash.planning.proposal import DRAIN, REPLACE
 from kafkadash.planning.proposal import KIND as REASSIGNMENT
 
@@ -80,23 +80,37 @@ _TITLES = {
     StepCode.STOP: "Stop it",
     StepCode.UNREGISTER: "Unregister it",
 }
-_NEXT = {
-    StepCode.CORDON: ("cordon it", "cordons it"),
-    StepCode.DRAIN: ("drain it", "drains it"),
-    StepCode.EMPTY: ("wait until it is empty", ""),
-    StepCode.STOP: ("stop it", ""),
-    StepCode.UNREGISTER: ("unregister it", "unregisters it"),
+_TO_DO = {
+    StepCode.CORDON: "cordon it",
+    StepCode.DRAIN: "drain it",
+    StepCode.STOP: "stop it",
+    StepCode.UNREGISTER: "unregister it",
+}
+_BY_CHANGE = {
+    StepCode.CORDON: "cordons it",
+    StepCode.DRAIN: "drains it",
+    StepCode.UNREGISTER: "unregisters it",
+}
+_RESULTS = {
+    StepCode.CORDON: "cordoned",
+    StepCode.DRAIN: "drained",
+    StepCode.EMPTY: "empty",
+    StepCode.STOP: "stopped",
+    StepCode.UNREGISTER: "unregistered",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerFacts:
-    """A broker as stored. ``weights`` is None where its disks were never read; ``hidden``: topics nobody may see."""
+    """A broker as stored. ``weights`` is None where its disks were never read.
+
+    ``hidden``: at least so many topics were not visible when disks were last read; None is not known.
+    """
 
     row: BrokerState
     weights: BrokerWeights | None
     adding: int
-    hidden: int
+    hidden: int | None
     metadata: FactFreshness
     disks: FactFreshness
     reassignments: FactFreshness
@@ -109,6 +123,11 @@ class BrokerFacts:
     def stopped(self) -> bool:
         return self.word in ("fenced", "gone")
 
+    @property
+    def fencing_untold(self) -> bool:
+        """Whether the cluster lists no stopped brokers and does not tell which are fenced (before Kafka 4.0)."""
+        return self.row.fenced is None
+
 
 def load_facts(cluster: Cluster, row: BrokerState, standing: CollectionFreshness) -> BrokerFacts:
     """Load the facts behind the steps. Three queries."""
@@ -119,7 +138,7 @@ def load_facts(cluster: Cluster, row: BrokerState, standing: CollectionFreshness
         row=row,
         weights=weights,
         adding=unregister.count_adding(cluster, row.broker_id),
-        hidden=hidden or 0,
+        hidden=hidden,
         metadata=standing.freshness_of(CollectorKind.METADATA),
         disks=FactFreshness(weights.taken_at if weights else None, read.interval_s, standing.now),
         reassignments=standing.freshness_of(CollectorKind.REASSIGNMENTS),
@@ -161,12 +180,8 @@ def list_steps(facts: BrokerFacts, changes: Mapping[StepCode, ChangeRequest]) ->
 
 
 def find_current(steps: Sequence[DecommissionStep]) -> DecommissionStep | None:
-    """Return the step to do, or else the first one that is unknown; None where all is done or waits."""
-    for state in (StepState.NEXT, StepState.UNKNOWN):
-        for step in steps:
-            if step.state is state:
-                return step
-    return None
+    """Return the first step that is next or unknown; None where all is done or waits."""
+    return next((step for step in steps if step.state in (StepState.NEXT, StepState.UNKNOWN)), None)
 
 
 def name_page(facts: BrokerFacts, steps: Sequence[DecommissionStep]) -> str:
@@ -180,13 +195,18 @@ def name_page(facts: BrokerFacts, steps: Sequence[DecommissionStep]) -> str:
         if facts.row.replicas:
             replicas = choose_plural("# replica|# replicas", facts.row.replicas)
             return f"Broker {broker} is unregistered, {replicas} assigned"
-        return f"Broker {broker} is decommissioned"
+        done = all(step.state is StepState.DONE for step in steps)
+        return f"Broker {broker} is {'decommissioned' if done else 'unregistered'}"
     current = find_current(steps)
     if current is None:
         return f"Decommission broker {broker}: waits"
-    do, does = _NEXT[current.code]
-    change = f"#{current.change.pk} {does}" if current.change else do
-    return f"Decommission broker {broker}: {change}"
+    if current.change:
+        what = f"#{current.change.pk} {_BY_CHANGE[current.code]}"
+    elif current.state is StepState.UNKNOWN:
+        what = f"unknown whether it is {_RESULTS[current.code]}"
+    else:
+        what = _TO_DO[current.code]
+    return f"Decommission broker {broker}: {what}"
 
 
 Judged = tuple[StepState, str]
@@ -194,57 +214,89 @@ Judged = tuple[StepState, str]
 
 def _judge_cordon(facts: BrokerFacts) -> Judged:
     directories = facts.weights.dirs if facts.weights else []
-    if facts.word == "gone":
+    if facts.metadata.stale:
+        return StepState.UNKNOWN, "The metadata is stale."
+    if facts.word == "gone" and not facts.fencing_untold:
         return StepState.DONE, "Kafka places no replicas on a broker that is not registered."
-    if not directories:
+    if not facts.stopped and not directories:
         return StepState.UNKNOWN, "Its log directories were not read."
-    if any(directory["cordoned"] is None for directory in directories):
+    if not facts.stopped and facts.disks.stale:
+        return StepState.UNKNOWN, "The data of its log directories is stale."
+    if any(directory["cordoned"] is None for directory in directories if not directory["error"]):
         return StepState.NOT_OFFERED, "Kafka cordons from 4.3 on. Create no topics until the broker is stopped."
-    cordoned = sum(directory["cordoned"] for directory in directories)
-    if cordoned == len(directories):
-        return StepState.DONE, "All log directories are cordoned: Kafka places no new replicas here."
+    failed = sum(bool(directory["error"]) for directory in directories)
+    offline = f", {failed:,} of them offline" if failed else ""
+    closed = sum(map(is_closed, directories))
+    if directories and closed == len(directories):
+        return StepState.DONE, f"All log directories are cordoned{offline}: Kafka places no new replicas here."
     if facts.stopped:
         return StepState.NOT_OFFERED, "A stopped broker cannot be cordoned from here. Create no topics until the end."
-    if facts.disks.stale:
-        return StepState.UNKNOWN, "The data of its log directories is stale."
-    of_all = f"{cordoned:,} of {choose_plural('# directory|# directories', len(directories))} cordoned."
+    of_all = f"{closed:,} of {choose_plural('# directory|# directories', len(directories))} cordoned{offline}."
     return StepState.NEXT, f"{of_all} Until all are, Kafka may place new replicas here."
 
 
 def _judge_drain(facts: BrokerFacts, cordoned: StepState) -> Judged:
     if facts.metadata.stale:
         return StepState.UNKNOWN, "The metadata is stale."
-    replicas = choose_plural("# replica is|# replicas are", facts.row.replicas)
-    if not facts.row.replicas and not facts.adding:
-        return StepState.DONE, "No replica is assigned to it."
-    if cordoned is StepState.NEXT:
-        return StepState.WAITS, f"{replicas} assigned to it. Cordon it first."
-    return StepState.NEXT, f"{replicas} assigned to it."
+    if facts.reassignments.stale:
+        return StepState.UNKNOWN, "The data of reassignments is stale."
+    assigned = choose_plural("# replica is|# replicas are", facts.row.replicas)
+    if facts.row.replicas or facts.adding:
+        words = f"{assigned} assigned to it."
+        words += f" {_describe_adding(facts)}." if facts.adding else ""
+        if cordoned is StepState.NEXT:
+            return StepState.WAITS, f"{words} Cordon it first."
+        return StepState.NEXT, words
+    if facts.hidden != 0:
+        return StepState.UNKNOWN, f"{_describe_hidden(facts)}. Grant Describe on all topics."
+    return StepState.DONE, "No replica is assigned to it."
+
+
+def _describe_adding(facts: BrokerFacts) -> str:
+    return choose_plural("# partition adds it|# partitions add it", facts.adding)
+
+
+def _describe_hidden(facts: BrokerFacts) -> str:
+    if facts.hidden is None:
+        return "It is not known whether all topics are visible"
+    return choose_plural("# topic was|# topics were", facts.hidden) + " not visible when disks were last read"
 
 
 def _prove_empty(facts: BrokerFacts) -> list[EmptyProof]:
-    row, hidden = facts.row, facts.hidden
-    assigned = choose_plural("# replica assigned|# replicas assigned", row.replicas)
-    if hidden and not row.replicas:
-        assigned = f"{assigned}, {choose_plural('# topic|# topics', hidden)} not visible"
-    on_disk = sum(unregister.count_on_disk(facts.weights).values()) if facts.weights else None
-    words = "not read" if on_disk is None else choose_plural("# replica|# replicas", on_disk)
-    disks_told = on_disk is not None and not (facts.disks.stale if not facts.stopped else on_disk)
-    if facts.stopped and on_disk is not None:
-        words = f"{words} when last read; a stopped broker is not read"
-    adding = choose_plural("# partition adds it|# partitions add it", facts.adding)
     return [
+        _prove_by_metadata(facts),
+        _prove_by_disks(facts),
         EmptyProof(
-            "Metadata",
-            None if facts.metadata.stale or (hidden and not row.replicas) else not row.replicas,
-            assigned,
-            facts.metadata,
-        ),
-        EmptyProof("Log directories", on_disk == 0 if disks_told else None, words, facts.disks),
-        EmptyProof(
-            "Reassignments", None if facts.reassignments.stale else not facts.adding, adding, facts.reassignments
+            "Reassignments",
+            None if facts.reassignments.stale else not facts.adding,
+            _describe_adding(facts),
+            facts.reassignments,
         ),
     ]
+
+
+def _prove_by_metadata(facts: BrokerFacts) -> EmptyProof:
+    replicas = facts.row.replicas
+    words = choose_plural("# replica assigned|# replicas assigned", replicas)
+    untold = facts.hidden != 0 and not replicas
+    if untold:
+        words = f"{words}. {_describe_hidden(facts)}"
+    return EmptyProof("Metadata", None if facts.metadata.stale or untold else not replicas, words, facts.metadata)
+
+
+def _prove_by_disks(facts: BrokerFacts) -> EmptyProof:
+    """Replicas on a broker that was stopped since may be gone; that there were none is still true."""
+    if facts.weights is None:
+        return EmptyProof("Log directories", None, "not read", facts.disks)
+    on_disk = sum(unregister.count_on_disk(facts.weights).values())
+    failed = sum(bool(directory["error"]) for directory in facts.weights.dirs)
+    words = choose_plural("# replica|# replicas", on_disk)
+    if failed:
+        words = f"{words}, {choose_plural('# directory|# directories', failed)} not read"
+    if facts.stopped:
+        words = f"{words} when last read; a stopped broker is not read"
+    told = not on_disk and not failed if facts.stopped else not facts.disks.stale and (on_disk > 0 or not failed)
+    return EmptyProof("Log directories", on_disk == 0 if told else None, words, facts.disks)
 
 
 def _judge_empty(proofs: Sequence[EmptyProof]) -> Judged:
@@ -258,6 +310,8 @@ def _judge_empty(proofs: Sequence[EmptyProof]) -> Judged:
 def _judge_stop(facts: BrokerFacts, empty: StepState) -> Judged:
     if facts.metadata.stale:
         return StepState.UNKNOWN, "The metadata is stale."
+    if facts.word == "gone" and facts.fencing_untold:
+        return StepState.UNKNOWN, "Kafka does not list it, stopped or not. Check that its process has ended."
     if facts.word == "gone":
         return StepState.DONE, "It is not registered."
     if facts.word == "fenced":
@@ -274,12 +328,16 @@ def _judge_stop(facts: BrokerFacts, empty: StepState) -> Judged:
 def _judge_unregister(facts: BrokerFacts) -> Judged:
     if facts.metadata.stale:
         return StepState.UNKNOWN, "The metadata is stale."
+    if facts.fencing_untold:
+        return StepState.NOT_OFFERED, "The cluster does not tell fenced brokers. Use bin/kafka-cluster.sh unregister."
     if facts.word == "gone":
         return StepState.DONE, "The cluster does not know it any more. It registers itself again when it starts."
-    if facts.row.fenced is None:
-        return StepState.NOT_OFFERED, "The cluster does not tell fenced brokers. Use bin/kafka-cluster.sh unregister."
     if facts.word != "fenced":
         return StepState.WAITS, "It has to be stopped first."
-    if facts.row.replicas or facts.adding or facts.hidden:
+    if facts.reassignments.stale:
+        return StepState.UNKNOWN, "The data of reassignments is stale."
+    if facts.row.replicas or facts.adding:
         return StepState.WAITS, "It has to be empty first."
+    if facts.hidden != 0:
+        return StepState.NEXT, f"{_describe_hidden(facts)}. Kafka is asked again before it is unregistered."
     return StepState.NEXT, "Kafka lists it as fenced until it is unregistered."

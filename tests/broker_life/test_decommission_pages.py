@@ -13,7 +13,7 @@ from kafkadash.broker_life import cordon, unregister
 from kafkadash.broker_life.errors import BrokerLifeErrorCode
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
-from kafkadash.monitoring.models import BrokerState, BrokerWeights, ClusterState, CollectorRun
+from kafkadash.monitoring.models import BrokerState, BrokerWeights, ClusterState, CollectorKind, CollectorRun
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from tests.broker_life.conftest import EMPTY, BrokerWorld
 from tests.factories import ReassignmentFactory, directory
@@ -33,14 +33,22 @@ def address(broker: int, verb: str = "decommission") -> str:
     return f"/clusters/demo/brokers/{broker}/{verb}/"
 
 
-def read_steps(client: Client, broker: int = EMPTY) -> tuple[str, list[str]]:
-    """Return the title, and the states of the steps in order."""
+def read_steps(client: Client, broker: int = EMPTY) -> tuple[str | None, list[str | None]]:
+    """Return the current step, and the states of all in order."""
     page = Page.read(client.get(address(broker)))
-    return page.first("h1").text, [step.get("data-step-state") for step in page.find("[data-step-state]")]
+    current = page.first("[data-current-step]").get("data-current-step")
+    return current, [step.get("data-step-state") for step in page.find("[data-step-state]")]
 
 
-def set_cordon(broker: int, *, cordoned: bool | None) -> None:
+def read_proofs(client: Client) -> list[str | None]:
+    """Return what metadata, log directories and reassignments tell of the broker being empty."""
+    return [proof.get("data-empty-proof") for proof in Page.read(client.get(address(EMPTY))).find("[data-empty-proof]")]
+
+
+def set_cordon(broker: int, *, cordoned: bool | None, failed: bool = False) -> None:
     dirs = [directory("/data/a", cordoned=cordoned)]
+    if failed:
+        dirs.append({**directory("/data/b", cordoned=False), "error": "cannot be read"})
     BrokerWeights.objects.filter(broker_id=broker).update(dirs=dirs, taken_at=datetime.now(UTC))
 
 
@@ -50,37 +58,55 @@ def set_broker(broker: int = EMPTY, **values: object) -> None:
 
 def test_steps__from_the_cordon_to_the_end__are_done_one_after_the_other(client: Client) -> None:
     waits = ["next", "waits", "waits", "waits", "waits"]
-    assert read_steps(client, FULL) == (f"Decommission broker {FULL}: cordon it", waits)
+    assert read_steps(client, FULL) == ("cordon", waits)
     set_cordon(FULL, cordoned=True)
-    assert read_steps(client, FULL) == (f"Decommission broker {FULL}: drain it", ["done", "next", *waits[2:]])
+    assert read_steps(client, FULL) == ("drain", ["done", "next", *waits[2:]])
     set_cordon(EMPTY, cordoned=True)
-    assert read_steps(client) == ("Decommission broker 6: stop it", ["done", "done", "done", "next", "waits"])
+    assert read_steps(client) == ("stop", ["done", "done", "done", "next", "waits"])
     set_broker(silent_since=datetime.now(UTC))
     assert read_steps(client)[1] == ["done", "done", "done", "waits", "waits"]
     set_broker(fenced=True)
-    assert read_steps(client) == ("Decommission broker 6: unregister it", ["done", "done", "done", "done", "next"])
+    assert read_steps(client) == ("unregister", ["done", "done", "done", "done", "next"])
     set_broker(gone_at=datetime.now(UTC))
-    assert read_steps(client) == ("Broker 6 is decommissioned", ["done"] * 5)
+    assert read_steps(client) == ("", ["done"] * 5)
 
 
 def test_steps__kafka_cannot_cordon_or_tell_fenced_brokers__are_not_offered(client: Client) -> None:
     set_cordon(EMPTY, cordoned=None)
     set_broker(fenced=None)
-    assert read_steps(client)[1] == ["not offered", "done", "done", "next", "not offered"]
+    assert read_steps(client) == ("stop", ["not offered", "done", "done", "next", "not offered"])
+    set_broker(gone_at=datetime.now(UTC))
+    assert read_steps(client) == ("stop", ["not offered", "done", "done", "unknown", "not offered"])
 
 
 def test_steps__a_source_does_not_tell__are_unknown(client: Client, world: BrokerWorld) -> None:
     set_cordon(EMPTY, cordoned=True)
     BrokerWeights.objects.filter(broker_id=EMPTY).update(taken_at=datetime.now(UTC) - timedelta(hours=1))
-    title, states = read_steps(client)
-    assert (title, states[2:4]) == ("Decommission broker 6: wait until it is empty", ["unknown", "waits"])
+    assert read_steps(client) == ("cordon", ["unknown", "done", "unknown", "waits", "waits"])
     set_cordon(EMPTY, cordoned=True)
-    ClusterState.objects.filter(cluster=world.cluster).update(hidden_topics=1)
-    assert read_steps(client)[1][2] == "unknown"
-    CollectorRun.objects.filter(cluster=world.cluster).update(succeeded_at=datetime.now(UTC) - timedelta(hours=1))
-    title, states = read_steps(client)
-    assert title == "Decommission broker 6: metadata last read 1 h ago"
-    assert states[1:] == ["unknown"] * 4
+    runs = CollectorRun.objects.filter(cluster=world.cluster)
+    runs.filter(kind=CollectorKind.REASSIGNMENTS).update(succeeded_at=datetime.now(UTC) - timedelta(hours=1))
+    assert read_steps(client) == ("drain", ["done", "unknown", "unknown", "waits", "waits"])
+    set_broker(fenced=True)
+    assert read_steps(client) == ("drain", ["done", "unknown", "unknown", "done", "unknown"])
+    runs.update(succeeded_at=datetime.now(UTC) - timedelta(hours=1))
+    assert read_steps(client)[1] == ["unknown"] * 5
+
+
+@pytest.mark.parametrize("hidden", [1, None])
+def test_steps__topics_may_be_hidden__are_unknown_but_do_not_end_there(client: Client, hidden: int | None) -> None:
+    set_cordon(EMPTY, cordoned=True)
+    ClusterState.objects.update(hidden_topics=hidden)
+    assert read_steps(client) == ("drain", ["done", "unknown", "unknown", "waits", "waits"])
+    set_broker(fenced=True)
+    assert read_steps(client) == ("drain", ["done", "unknown", "unknown", "done", "next"])
+    assert read_proofs(client) == ["unknown", "yes", "yes"]
+
+
+def test_steps__a_log_directory_is_offline__counts_as_cordoned_and_its_replicas_are_unknown(client: Client) -> None:
+    set_cordon(EMPTY, cordoned=True, failed=True)
+    assert read_steps(client) == ("empty", ["done", "done", "unknown", "waits", "waits"])
+    assert read_proofs(client) == ["yes", "unknown", "yes"]
 
 
 def test_steps__a_reassignment_adds_the_broker__it_is_not_empty(client: Client) -> None:
@@ -93,7 +119,6 @@ def test_step__has_an_open_change__is_linked_instead_of_a_new_proposal(client: C
     assert address(EMPTY, "cordon") in client.get(address(EMPTY)).text
     change = world.cordon()
     page = Page.read(client.get(address(EMPTY)))
-    assert page.first("h1").text == f"Decommission broker 6: #{change.pk} cordons it"
     assert page.first("#step-cordon a").get("href") == f"/changes/{change.pk}/"
     world.until(change, "done")
     assert address(EMPTY, "cordon") in client.get(address(EMPTY)).text
