@@ -8,8 +8,11 @@ when there is none of the name, and it does not fit where another topic has the 
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
+
+from django.db.models.functions import Coalesce
 
 from kafkadash.changes.rights import NeededRight
 from kafkadash.changes.risk import RiskFacts
@@ -27,7 +30,7 @@ from kafkadash.short_runs.plans import share_of_partitions
 from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
 from kafkadash.topics.errors import TopicCheckTitle, TopicErrorCode
 from kafkadash.topics.names import metric_name
-from kafkadash.topics.placement import format_assignment, place_partitions
+from kafkadash.topics.placement import BrokerLoad, format_assignment, place_evenly, place_partitions
 from kafkadash.topics.reasons import BrokersAway, TopicExists, TopicNameCollides
 from kafkadash.topics.requests import BATCH, send_in_parts
 
@@ -41,27 +44,36 @@ class PlacementBrokers:
     """Brokers that can take replicas: ``racks`` maps each to its rack, to '' where racks are not judged.
 
     ``lacking``: brokers without a rack while others have one; Kafka places nothing then (KIP-36, KIP-179).
+    ``held``: broker to its replicas and to the partitions of which it has the first replica.
     """
 
     racks: Mapping[int, str]
     lacking: tuple[int, ...] = ()
+    held: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def loads(self) -> dict[int, BrokerLoad]:
+        return {broker: BrokerLoad(rack, *self.held[broker]) for broker, rack in self.racks.items()}
 
 
 def load_brokers(cluster: Cluster) -> PlacementBrokers:
     """Return the brokers of a cluster that can take replicas, as stored. One query."""
-    rows = BrokerState.objects.filter(UP, cluster=cluster)
-    named = dict(rows.order_by("broker_id").values_list("broker_id", "rack"))
+    brokers = BrokerState.objects.filter(UP, cluster=cluster).order_by("broker_id")
+    rows = list(brokers.values_list("broker_id", "rack", "replicas", Coalesce("preferred", "leaders")))
+    named = {broker: rack for broker, rack, _, _ in rows}
+    held = {broker: (replicas, led) for broker, _, replicas, led in rows}
     lacking = tuple(broker for broker, rack in named.items() if rack is None)
     if racks_known(named.values()):
-        return PlacementBrokers({broker: rack or "" for broker, rack in named.items()})
-    return PlacementBrokers(dict.fromkeys(named, ""), lacking if len(lacking) < len(named) else ())
+        return PlacementBrokers({broker: rack or "" for broker, rack in named.items()}, held=held)
+    return PlacementBrokers(dict.fromkeys(named, ""), lacking if len(lacking) < len(named) else (), held)
 
 
 def plan_topics(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
     """Plan new topics. One query.
 
-    ``wanted``: ``names``, ``configs``, and either ``assignment``, or ``partitions``, ``factor``, ``start`` and
-    ``shift``: then the topics are placed one after the other, as if they were one, so that their leaders are even.
+    ``wanted``: ``names``, ``configs``, and either ``assignment``, or ``partitions`` and ``factor``. With ``start`` and
+    ``shift``, they are placed as KIP-36 does, without these balanced by what brokers hold now. Both place the topics
+    one after the other, as if they were one, so that their leaders are even.
     """
     names, configs = wanted["names"], wanted["configs"]
     if "assignment" in wanted:
@@ -73,6 +85,12 @@ def plan_topics(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
         return PlannedItems([], [coded(TopicErrorCode.RACK_MISSING, brokers=list(brokers.lacking))])
     if not 1 <= factor <= many:
         return PlannedItems([], [coded(TopicErrorCode.FACTOR_WRONG, brokers=many)])
+    if "start" not in wanted:
+        balanced = iter(place_evenly(brokers.loads, len(names) * partitions, factor))
+        rows = {name: [list(row) for row in islice(balanced, partitions)] for name in names}
+        return PlannedItems(
+            [PlannedItem(name, {"topic": name, "replicas": rows[name], "configs": configs}) for name in names]
+        )
     items = []
     for place, name in enumerate(names):
         turns, start = divmod(wanted["start"] + place * partitions, many)

@@ -18,8 +18,12 @@ from kafkadash.topics.errors import TopicErrorCode
 from kafkadash.topics.names import check_topic_name, metric_name
 from kafkadash.topics.placement import MOST_PARTITIONS, check_assignment, read_assignment
 
-KIP_36, TYPED = "kip-36", "typed"
-PLACEMENTS = ((KIP_36, "Rack-aware, as KIP-36 places"), (TYPED, "Typed assignment"))
+KIP_36, BALANCED, TYPED = "kip-36", "balanced", "typed"
+PLACEMENTS = (
+    (KIP_36, "Rack-aware, as KIP-36 places"),
+    (BALANCED, "Rack-aware, balanced by what brokers hold"),
+    (TYPED, "Typed assignment"),
+)
 MOST_NAMES = 5_000
 MOST_REPLICAS = 150_000
 MOST_CONFIG_CHARACTERS = 4_000
@@ -55,8 +59,8 @@ class TopicsForm(CodedForm):
             self._refuse(None, coded(TopicErrorCode.NO_BROKERS, cluster=self._cluster.name))
         elif values.get("placement") == TYPED:
             checked["assignment"] = self._check_assignment(values.get("assignment", ""))
-        elif values.get("placement") == KIP_36:
-            checked |= self._check_draw(values)
+        elif values.get("placement") in (KIP_36, BALANCED):
+            checked |= self._check_numbers(values)
         else:
             self._refuse("placement", coded(TopicErrorCode.PLACEMENT_UNKNOWN))
         checked["configs"] = self._check_configs(values.get("configs", ""))
@@ -91,15 +95,16 @@ class TopicsForm(CodedForm):
             listed.add(name)
         return None
 
-    def _check_draw(self, values: Mapping[str, str]) -> dict[str, int]:
-        """KIP-36: numbers of partitions and replicas, and the two numbers that Kafka draws."""
+    def _check_numbers(self, values: Mapping[str, str]) -> dict[str, int]:
+        """Check the numbers of partitions and replicas and, for KIP-36, the two numbers that Kafka draws."""
         many = len(self._brokers.racks)
         limits = {
             "partitions": (1, MOST_PARTITIONS, coded(TopicErrorCode.PARTITIONS_WRONG, most=MOST_PARTITIONS)),
             "factor": (1, many, coded(TopicErrorCode.FACTOR_WRONG, brokers=many)),
-            "start": (0, MOST_DRAW, coded(TopicErrorCode.DRAW_WRONG, most=MOST_DRAW)),
-            "shift": (0, MOST_DRAW, coded(TopicErrorCode.DRAW_WRONG, most=MOST_DRAW)),
         }
+        if values["placement"] == KIP_36:
+            draw = (0, MOST_DRAW, coded(TopicErrorCode.DRAW_WRONG, most=MOST_DRAW))
+            limits |= {"start": draw, "shift": draw}
         found = {}
         for name, (least, most, message) in limits.items():
             number = read_whole_number(values.get(name, ""))

@@ -56,6 +56,15 @@ def test_form__leads_to_a_draft_with_the_assignment(client: Client) -> None:
     assert ChangeRequest.objects.get().state == "proposed"
 
 
+def test_form__takes_balanced_placement(client: Client) -> None:
+    client.post(NEW, {**TYPED, "placement": "balanced", "start": "", "shift": ""})
+    change = ChangeRequest.objects.get()
+    assert "start" not in change.input
+    replicas = [row for item in items_of(change) for row in item.content["replicas"]]
+    assert sorted(row[0] for row in replicas) == sorted({row[0] for row in replicas})
+    assert {tuple(sorted({broker % 3 for broker in row})) for row in replicas} == {(0, 1, 2)}  # a replica in each rack
+
+
 def test_form__takes_a_typed_assignment(client: Client) -> None:
     client.post(NEW, {**TYPED, "names": "bills", "placement": "typed", "assignment": "6:1,1:2,2:3", "factor": ""})
     change = ChangeRequest.objects.get()

@@ -20,7 +20,7 @@ from kafkadash.topics.creation import KIND as CREATION
 from kafkadash.topics.creation import load_brokers
 from kafkadash.topics.deletion import KIND as DELETION
 from kafkadash.topics.errors import TopicErrorCode
-from kafkadash.topics.forms import KIP_36, TYPED, TopicsForm
+from kafkadash.topics.forms import BALANCED, KIP_36, TYPED, TopicsForm
 from kafkadash.topics.growth import KIND as GROWTH
 
 
@@ -41,6 +41,7 @@ class Command(ItemCommand):
         create.add_argument("--partitions", metavar="N")
         create.add_argument("--replication-factor", metavar="N")
         create.add_argument("--replica-assignment", metavar="1:2,2:3", help="as of kafka-topics; instead of N and N")
+        create.add_argument("--balanced", action="store_true", help="place by what brokers hold, not by KIP-36")
         create.add_argument("--start", metavar="N", help="KIP-36: place of the first leader; default: drawn")
         create.add_argument("--shift", metavar="N", help="KIP-36: first shift of followers; default: drawn")
         create.add_argument("--config", action="append", default=[], metavar="KEY=VALUE")
@@ -92,7 +93,7 @@ class Command(ItemCommand):
         assignment = options["replica_assignment"]
         typed = {
             "names": "\n".join(options["names"]),
-            "placement": KIP_36 if assignment is None else TYPED,
+            "placement": TYPED if assignment is not None else BALANCED if options["balanced"] else KIP_36,
             "partitions": options["partitions"] or "",
             "factor": options["replication_factor"] or "",
             "start": options["start"] or str(random.randrange(draw)),
