@@ -31,6 +31,7 @@ PARTS = (
     "image",
     "history",
     "points",
+    "short_points",
     "attacks",
     "crowd",
 )
