@@ -2,7 +2,8 @@
 
 1,000 topics of a partition with three replicas are created in one change, from the start to the verified end. A config
 of all of them is set, and 1,000 leaders are elected after the preferred one was away. Then the review of 5,000 topics
-that wait for their approval, and the page of a topic with 5,000 partitions.
+that wait for their approval, and the page of a topic with 5,000 partitions. At the end one change creates 10,001
+partitions, one more than Kafka takes in a request (class ReplicationControlManager).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tests.stack.stack import Shape, Stack
 from tests.waiting import wait_until
 
 CREATED, PROPOSED, PARTITIONS = 1_000, 5_000, 5_000
+MANY_TOPICS, MANY_EACH = 73, 137
 RUN_S, PAGE_S, QUERIES = 60.0, 0.3, 15
 READINGS = 100
 CALM_S = 20.0  # brokers open and the collector stores what was just created: afterwards a page is one of many
@@ -92,6 +94,13 @@ class _TopicRuns:
         page = "/clusters/demo/topics/wide/"
         wait_until(lambda: f"{PARTITIONS:,}" in self._alice.get("/clusters/demo/topics/?q=wide"), "it is known", 60)
         yield from self._read(f"page of a topic with {PARTITIONS:,} partitions", page)
+
+        many = [f"many.{number:03}" for number in range(MANY_TOPICS)]
+        took, _ = self._run(self._propose(many, partitions=str(MANY_EACH), factor="1", placement="kip-36"))
+        told = self._tools.topics()
+        if (found := sum(len(told[name].partitions) for name in many)) != MANY_TOPICS * MANY_EACH:
+            raise RuntimeError(f"Kafka's tool names {found:,} of {MANY_TOPICS * MANY_EACH:,} partitions")
+        yield at_most(f"{found:,} partitions created in one change, from start to verified", took, RUN_S, "s")
 
     def _wait_for_topic(self, name: str) -> None:
         wait_until(lambda: name in self._alice.get(f"/clusters/demo/topics/?q={name}"), f"{name} is known", GIVE_UP_S)

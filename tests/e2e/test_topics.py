@@ -1,4 +1,4 @@
-"""Topics are created in a browser: refused, planned, approved, run and verified; and their deletion is proposed."""
+"""Topics are created, enlarged and deleted in a browser: refused, planned, approved, run and verified."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ def test_topics__from_the_list_to_their_end(
     new_context: Callable[..., BrowserContext],
     alices_session: dict[str, Any],
     bobs_session: dict[str, Any],
+    admins_session: dict[str, Any],
 ) -> None:
-    alice, bob = (new_context(storage_state=session).new_page() for session in (alices_session, bobs_session))
+    sessions = (alices_session, bobs_session, admins_session)
+    alice, bob, admin = (new_context(storage_state=session).new_page() for session in sessions)
     visitor = Visitor(alice, SCREENS)
     names = [f"e2e-{secrets.token_hex(3)}-{part}" for part in ("a", "b")]
     alice.goto("/clusters/demo/topics/")
@@ -50,23 +52,57 @@ def test_topics__from_the_list_to_their_end(
     alice.wait_for_url(re.compile(r"/changes/\d+/$"))
 
     approve_change(bob, number)
-    alice.goto(f"/changes/{number}/")
-    alice.locator("#change-bar").get_by_role("link", name="Start change…").click(timeout=REFRESHED_MS)
-    alice.get_by_role("button", name="Start change", exact=True).click()
-    expect(alice.locator("#ended")).to_contain_text("2 of 2 topics as planned", timeout=RUN_MS)
+    run_change(alice, number, "2 of 2 topics as planned")
     visitor.look(alice.url, "done")
     assert visitor.wrong == []
     told = product.tools.topics()
     for name in names:
         replicas = [p.replicas for _, p in sorted(told[name].partitions.items())]
         assert ",".join(":".join(map(str, row)) for row in replicas) in planned
-    delete_in_browser(alice, names[0], visitor)
+    widen(alice)
+    planned, number = enlarge_in_browser(alice, names[0])
+    approve_change(bob, number)
+    run_change(alice, number, "1 of 1 topic as planned")
+    partitions = product.tools.topics("--topic", names[0])[names[0]].partitions
+    added = [":".join(map(str, partitions[place].replicas)) for place in (3, 4)]
+    assert f"replicas {','.join(added)}" in planned
+    number = delete_in_browser(alice, names[0], visitor)
     assert visitor.wrong == []
-    product.tools.run("topics", "--delete", "--topic", "|".join(names))
+    for approver in (bob, admin):  # records that are gone are a high risk
+        approver.goto(f"/changes/{number}/")
+        approver.get_by_role("button", name="Approve change").click()
+    expect(admin.locator("#change-bar")).to_contain_text("Approved")
+    run_change(alice, number, "1 of 1 topic as planned")
+    assert names[0] not in product.tools.topics()
+    product.tools.run("topics", "--delete", "--topic", names[1])
 
 
-def delete_in_browser(alice: Page, topic: str, visitor: Visitor) -> None:
-    """Propose the deletion of a topic; another name is refused, and what was typed stays."""
+def run_change(alice: Page, number: str, ended: str) -> None:
+    alice.goto(f"/changes/{number}/")
+    alice.locator("#change-bar").get_by_role("link", name="Start change…").click(timeout=REFRESHED_MS)
+    alice.get_by_role("button", name="Start change", exact=True).click()
+    expect(alice.locator("#ended")).to_contain_text(ended, timeout=RUN_MS)
+
+
+def enlarge_in_browser(alice: Page, topic: str) -> tuple[str, str]:
+    """Propose two more partitions of a topic of three; fewer are refused. Return what is planned, and the number."""
+    alice.goto(f"/clusters/demo/topics/?q={topic}")
+    alice.get_by_role("link", name=topic).click(timeout=REFRESHED_MS)
+    alice.get_by_role("link", name="Add partitions").click()
+    alice.get_by_label("Number of partitions").fill("2")
+    alice.get_by_role("button", name="Plan partitions").click()
+    expect(alice.locator("#count-error")).to_contain_text(TopicErrorCode.COUNT_WRONG)
+    alice.get_by_label("Number of partitions").fill("5")
+    alice.get_by_role("button", name="Plan partitions").click()
+    planned = alice.locator("#items tbody").inner_text()
+    alice.get_by_label("Reason").fill("More records come.")
+    alice.get_by_role("button", name="Submit for approval").click()
+    alice.wait_for_url(re.compile(r"/changes/\d+/$"))
+    return planned, alice.url.split("/changes/")[1].split("/")[0]
+
+
+def delete_in_browser(alice: Page, topic: str, visitor: Visitor) -> str:
+    """Propose the deletion of a topic; another name is refused, and what was typed stays. Return the number."""
     widen(alice)
     alice.goto(f"/clusters/demo/topics/?q={topic}")
     alice.get_by_role("link", name=topic).click(timeout=REFRESHED_MS)
@@ -80,4 +116,4 @@ def delete_in_browser(alice: Page, topic: str, visitor: Visitor) -> None:
     alice.get_by_label("Confirmation").fill(topic)
     alice.get_by_role("button", name="Submit for approval").click()
     alice.wait_for_url(re.compile(r"/changes/\d+/$"))
-    expect(alice.locator("#change-bar")).to_contain_text("Proposed")
+    return alice.url.split("/changes/")[1].split("/")[0]
