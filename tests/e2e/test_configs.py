@@ -9,9 +9,10 @@ from typing import Any
 from playwright.sync_api import BrowserContext, expect
 
 from kafkadash.configs.errors import ConfigErrorCode
+from tests.e2e.item_changes import run_change
 from tests.e2e.product import CHECKOUT, Product
 from tests.e2e.test_elections import widen
-from tests.e2e.test_ten_tasks import REFRESHED_MS, RUN_MS, approve_change
+from tests.e2e.test_ten_tasks import approve_change
 from tests.e2e.visitor import TWO_LOOKS, Visitor
 
 TOPIC = "orders"
@@ -47,10 +48,7 @@ def test_config__from_the_topics_page_to_its_rollback(
     alice.wait_for_url(re.compile(r"/changes/\d+/$"))
 
     approve_change(bob, number)
-    alice.goto(f"/changes/{number}/")
-    alice.locator("#change-bar").get_by_role("link", name="Start change…").click(timeout=REFRESHED_MS)
-    alice.get_by_role("button", name="Start change", exact=True).click()
-    expect(alice.locator("#ended")).to_contain_text("1 of 1 config as planned", timeout=RUN_MS)
+    run_change(alice, number, "1 of 1 config as planned")
     entity = ("--entity-type", "topics", "--entity-name", TOPIC)
     assert "flush.ms=60000" in product.tools.run("configs", "--describe", *entity)
     alice.get_by_role("button", name="Propose rollback").click()

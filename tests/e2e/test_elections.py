@@ -16,8 +16,9 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from kafkadash.devtools.playground.load import LoadTopic, load_topics
+from tests.e2e.item_changes import run_change
 from tests.e2e.product import CHECKOUT, Product
-from tests.e2e.test_ten_tasks import REFRESHED_MS, RUN_MS, approve_change
+from tests.e2e.test_ten_tasks import REFRESHED_MS, approve_change
 from tests.e2e.visitor import Visitor
 
 ELECT = "Elect preferred leaders"
@@ -75,10 +76,7 @@ def test_election__from_the_topics_page_to_its_end(
     widen(alice)
 
     approve_change(bob, number)
-    alice.goto(f"/changes/{number}/")
-    alice.locator("#change-bar").get_by_role("link", name="Start change…").click(timeout=REFRESHED_MS)
-    alice.get_by_role("button", name="Start change", exact=True).click()
-    expect(alice.locator("#ended")).to_contain_text("1 of 1 partition as planned", timeout=RUN_MS)
+    run_change(alice, number, "1 of 1 partition as planned")
     expect(alice.locator("#items [data-item=done]")).to_have_count(1)
     visitor.visit(f"/changes/{number}/", "done")
     assert visitor.wrong == []

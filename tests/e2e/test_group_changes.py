@@ -14,9 +14,10 @@ from playwright.sync_api import BrowserContext, expect
 from kafkadash.devtools.playground.load import LoadTopic, load_topics
 from kafkadash.group_changes.errors import GroupErrorCode
 from tests.agreement.test_group_changes import committed
+from tests.e2e.item_changes import approve_by, run_change, submit_proposal
 from tests.e2e.product import CHECKOUT, Product
 from tests.e2e.test_elections import widen
-from tests.e2e.test_ten_tasks import REFRESHED_MS, RUN_MS, approve_change
+from tests.e2e.test_ten_tasks import REFRESHED_MS, approve_change
 from tests.e2e.visitor import TWO_LOOKS, Visitor
 from tests.waiting import wait_until
 
@@ -44,9 +45,11 @@ def test_offsets__from_the_groups_page_to_their_rollback(
     new_context: Callable[..., BrowserContext],
     alices_session: dict[str, Any],
     bobs_session: dict[str, Any],
+    admins_session: dict[str, Any],
 ) -> None:
     group, consumer = member
-    alice, bob = (new_context(storage_state=session).new_page() for session in (alices_session, bobs_session))
+    sessions = (alices_session, bobs_session, admins_session)
+    alice, bob, admin = (new_context(storage_state=session).new_page() for session in sessions)
     visitor = Visitor(alice, SCREENS)
     alice.goto(f"/clusters/demo/groups/?q={group}")
     alice.get_by_role("link", name=group).first.click(timeout=REFRESHED_MS)
@@ -72,10 +75,7 @@ def test_offsets__from_the_groups_page_to_their_rollback(
     number = alice.url.split("/changes/")[1].split("/")[0]
 
     approve_change(bob, number)
-    alice.goto(f"/changes/{number}/")
-    alice.locator("#change-bar").get_by_role("link", name="Start change…").click(timeout=REFRESHED_MS)
-    alice.get_by_role("button", name="Start change", exact=True).click()
-    expect(alice.locator("#ended")).to_contain_text("1 of 1 partition as planned", timeout=RUN_MS)
+    run_change(alice, number, "1 of 1 partition as planned")
     visitor.look(alice.url, "done", TWO_LOOKS)
     widen(alice)
     assert committed(product.tools, group) == {0: 0}
@@ -90,3 +90,9 @@ def test_offsets__from_the_groups_page_to_their_rollback(
     alice.goto("/clusters/demo/delete-groups/")
     visitor.look(alice.url, "delete-groups", TWO_LOOKS)
     assert visitor.wrong == []
+    widen(alice)
+    alice.goto(f"/clusters/demo/groups/{group}/delete/")
+    number = submit_proposal(alice, "Nobody reads it any more.", confirmed=group)
+    approve_by(number, bob, admin)
+    run_change(alice, number, "1 of 1 group as planned")
+    assert group not in product.tools.run("consumer-groups", "--list").split()

@@ -11,9 +11,10 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.topics.errors import TopicErrorCode
+from tests.e2e.item_changes import approve_by, run_change
 from tests.e2e.product import CHECKOUT, Product
 from tests.e2e.test_elections import widen
-from tests.e2e.test_ten_tasks import REFRESHED_MS, RUN_MS, approve_change
+from tests.e2e.test_ten_tasks import REFRESHED_MS, approve_change
 from tests.e2e.visitor import Visitor
 
 SCREENS = CHECKOUT / "var" / "screens" / "topics"
@@ -68,20 +69,10 @@ def test_topics__from_the_list_to_their_end(
     assert f"replicas {','.join(added)}" in planned
     number = delete_in_browser(alice, names[0], visitor)
     assert visitor.wrong == []
-    for approver in (bob, admin):  # records that are gone are a high risk
-        approver.goto(f"/changes/{number}/")
-        approver.get_by_role("button", name="Approve change").click()
-    expect(admin.locator("#change-bar")).to_contain_text("Approved")
+    approve_by(number, bob, admin)  # records that are gone are a high risk
     run_change(alice, number, "1 of 1 topic as planned")
     assert names[0] not in product.tools.topics()
     product.tools.run("topics", "--delete", "--topic", names[1])
-
-
-def run_change(alice: Page, number: str, ended: str) -> None:
-    alice.goto(f"/changes/{number}/")
-    alice.locator("#change-bar").get_by_role("link", name="Start change…").click(timeout=REFRESHED_MS)
-    alice.get_by_role("button", name="Start change", exact=True).click()
-    expect(alice.locator("#ended")).to_contain_text(ended, timeout=RUN_MS)
 
 
 def enlarge_in_browser(alice: Page, topic: str) -> tuple[str, str]:
