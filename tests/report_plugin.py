@@ -57,7 +57,7 @@ BUDGETS = {
     "domain": TierBudget(100, 100),
     "app": TierBudget(500, 520),
     "servers": TierBudget(250, 200),
-    "contract": TierBudget(140, 60),
+    "contract": TierBudget(190, 95),
     "pipeline": TierBudget(250, 300),
     "agreement": TierBudget(350, 230),
     "e2e": TierBudget(400, 600),

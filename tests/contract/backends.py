@@ -15,7 +15,10 @@ RACKS = ("a", "b", "c")
 
 
 class Backend(Protocol):
+    """``has_quorum``: in KRaft mode. Tests marked ``quorum`` are of such clusters only."""
+
     name: str
+    has_quorum: bool
     connection: ClusterConnection
     broker_ids: list[int]
 

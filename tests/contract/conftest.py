@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +17,8 @@ from tests.contract.fake_backend import FakeBackend
 from tests.contract.fake_broker import FakeKafka
 from tests.contract.fake_model import ClusterModel
 from tests.contract.kraft_backend import KraftBackend
+from tests.contract.zookeeper_backend import ZooKeeperBackend
+from tests.embedded_plugin import RUN_FOLDER
 
 _names = itertools.count(1)
 
@@ -31,17 +35,34 @@ def kraft(playground: KafkaPlayground, tmp_path_factory: pytest.TempPathFactory)
     return KraftBackend(playground, tmp_path_factory.mktemp("kraft"))
 
 
-@pytest.fixture(
-    params=[
-        "fake",
-        pytest.param("kraft", marks=[pytest.mark.kafka, pytest.mark.xdist_group("kraft")]),
-    ]
-)
+@pytest.fixture(scope="session")
+def zookeeper(kafka_runtime: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperBackend]:
+    folder = Path(os.environ[RUN_FOLDER]) / f"zookeeper-{os.environ.get('PYTEST_XDIST_WORKER', 'single')}"
+    playground = KafkaPlayground(folder)
+    playground.up(brokers=len(RACKS), racks=RACKS, dirs=2, zookeepers=1)
+    try:
+        yield ZooKeeperBackend(playground, tmp_path_factory.mktemp("zookeeper"))
+    finally:
+        playground.down()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """On the fake cluster and on Kafka in both modes, or on what KAFKADASH_CONTRACT names."""
+    if "backend" in metafunc.fixturenames:
+        asked = os.environ.get("KAFKADASH_CONTRACT", "fake,kraft,zookeeper").split(",")
+        if metafunc.definition.get_closest_marker("quorum"):
+            asked = [name for name in asked if name != "zookeeper"]
+        real = {name: [pytest.mark.kafka, pytest.mark.xdist_group(name)] for name in asked if name != "fake"}
+        params = [pytest.param(name, marks=real.get(name, [])) for name in asked]
+        metafunc.parametrize("backend", params, indirect=True)
+
+
+@pytest.fixture
 def backend(request: pytest.FixtureRequest) -> Backend:
-    if request.param == "kraft":
-        backend: Backend = request.getfixturevalue("kraft")
-        return backend
-    return FakeBackend(request.getfixturevalue("fake"))
+    if request.param == "fake":
+        return FakeBackend(request.getfixturevalue("fake"))
+    backend: Backend = request.getfixturevalue(request.param)
+    return backend
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ _SOURCES = {
 
 class FakeBackend:
     name = "fake"
+    has_quorum = True
 
     def __init__(self, kafka: FakeKafka) -> None:
         self.kafka = kafka

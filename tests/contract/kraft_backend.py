@@ -23,6 +23,7 @@ class KraftBackend:
     """Real Kafka 4.x: three brokers, three controllers of their own, two log directories each."""
 
     name = "kraft"
+    has_quorum = True
 
     def __init__(self, playground: KafkaPlayground, scratch: Path) -> None:
         self._playground = playground

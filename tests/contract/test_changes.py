@@ -121,7 +121,7 @@ def test_a_move_starts_is_retargeted_and_cancelled(admin: WireClient, backend: B
     again = _refusal(_alter(admin, partition, None))
 
     assert started.done == {partition}
-    assert started.guarded
+    assert started.guarded is backend.has_quorum  # KIP-860: Kafka 4.1
     assert [(row.adding, row.removing) for row in listed] == [((3,), (1,))]
     assert retargeted.done == {partition}
     assert cancelled.done == {partition}
@@ -144,8 +144,11 @@ def test_partitions_of_one_request_are_judged_each_for_itself(
     assert changed.done == {first}
     codes = {partition: error.code for partition, error in changed.refused.items()}
     assert codes == {second: 39, beyond: 3, nowhere: 3}
-    assert "includes the broker 2 more than once" in changed.refused[second].text
-    assert "Unable to find partition" in changed.refused[beyond].text
+    said = ("includes the broker 2 more than once", "Unable to find partition")
+    if not backend.has_quorum:
+        said = ("Duplicate replica ids", "The partition does not exist")
+    assert said[0] in changed.refused[second].text
+    assert said[1] in changed.refused[beyond].text
     assert not changed.lost
 
 
@@ -158,8 +161,11 @@ def test_an_assignment_that_cannot_be_is_refused_in_kafkas_words(
     nobody, empty = _refusal(_alter(admin, partition, (1, 99))), _refusal(_alter(admin, partition, ()))
 
     assert (nobody.code, empty.code) == (39, 39)
-    assert "broker 99, but no such broker is registered" in nobody.text
-    assert "an empty replica list" in empty.text
+    said = ("broker 99, but no such broker is registered", "an empty replica list")
+    if not backend.has_quorum:
+        said = ("brokers that are not alive. Replica list: ArrayBuffer(99)", "Empty replica list")
+    assert said[0] in nobody.text
+    assert said[1] in empty.text
     assert backend.topic(topic_name)[0][1] == (1, 2)
 
 
@@ -168,6 +174,10 @@ def test_the_replication_factor_is_guarded_unless_its_change_is_meant(
     admin: WireClient, backend: Backend, topic_name: str
 ) -> None:
     [partition] = _held(admin, backend, topic_name, [[1, 2]])
+    if not backend.has_quorum:  # Kafka 3.9 has no guard, and the answer says so
+        assert not _alter(admin, partition, (1, 2, 3)).guarded
+        _alter(admin, partition, None)
+        return
 
     refused = _alter(admin, partition, (1, 2, 3))
     meant = _alter(admin, partition, (1, 2, 3), keep_factor=False)
@@ -276,7 +286,8 @@ def test_a_topic_is_deleted_by_its_id_only(admin: WireClient, backend: Backend, 
 
     assert deleted.done == {topic.topic_id}
     assert deleted.refused[absent].code == 100
-    assert again.refused[topic.topic_id].code == 100
+    # With ZooKeeper the topic stays known by its id until its deletion has ended.
+    assert again.refused[topic.topic_id].code in ({100} if backend.has_quorum else {3, 100})
 
     def is_gone() -> bool:
         [told] = admin.metadata(deadline=DEADLINE, topics=[topic_name]).topics
@@ -285,6 +296,7 @@ def test_a_topic_is_deleted_by_its_id_only(admin: WireClient, backend: Backend, 
     wait_until(is_gone, "the brokers have heard of it")
 
 
+@pytest.mark.quorum
 def test_a_broker_that_is_not_registered_cannot_be_unregistered(admin: WireClient) -> None:
     error = admin.unregister_broker(77, deadline=DEADLINE).refused[77]
     assert (error.code, error.name) == (102, "BROKER_ID_NOT_REGISTERED")
@@ -482,6 +494,7 @@ DEAD, ALIVE, NOBODY = (ConfigResource.broker(broker) for broker in (AWAY, 1, 77)
 Connect = Callable[[ClusterConnection], WireClient]
 
 
+@pytest.mark.quorum
 def test_a_broker_that_is_away__cannot_lead_but_may_be_a_target__and_its_rate_needs_the_controller(
     connect: Connect, backend: Backend, topic_name: str
 ) -> None:

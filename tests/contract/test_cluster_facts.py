@@ -54,12 +54,14 @@ def test_every_broker_is_described_with_rack_and_state(admin: WireAdmin, backend
 
     assert cluster.cluster_id == backend.cluster_id()
     assert [(broker.id, broker.rack, broker.fenced) for broker in cluster.brokers] == [
-        (broker, rack, False) for broker, rack in zip(backend.broker_ids, RACKS, strict=True)
+        (broker, rack, False if backend.has_quorum else None)
+        for broker, rack in zip(backend.broker_ids, RACKS, strict=True)
     ]
     addresses = {f"{broker.host}:{broker.port}" for broker in cluster.brokers}
     assert addresses == set(backend.connection.bootstrap_servers)
 
 
+@pytest.mark.quorum
 def test_the_controller_named_on_kraft_is_some_broker_and_not_the_active_controller(
     admin: WireAdmin, backend: Backend
 ) -> None:
@@ -69,6 +71,7 @@ def test_the_controller_named_on_kraft_is_some_broker_and_not_the_active_control
     assert named != backend.controller()
 
 
+@pytest.mark.quorum
 def test_each_broker_tells_the_versions_it_speaks(admin: WireAdmin, backend: Backend) -> None:
     versions = admin.api_versions(deadline=DEADLINE)
 
@@ -124,6 +127,7 @@ def test_no_topics_are_told_when_an_empty_list_is_named(admin: WireAdmin, backen
     assert admin.metadata(deadline=DEADLINE, topics=[]).topics == []
 
 
+@pytest.mark.quorum
 def test_eligible_replicas__of_partitions_in_sync__are_none(
     admin: WireAdmin, backend: Backend, topic_name: str
 ) -> None:
@@ -280,6 +284,7 @@ def test_no_configs_asked_are_none_answered(admin: WireAdmin) -> None:
     assert (answer.resources, answer.errors) == ({}, {})
 
 
+@pytest.mark.quorum
 def test_features_are_those_in_force(admin: WireAdmin, backend: Backend) -> None:
     told = admin.api_versions(deadline=DEADLINE)
 
@@ -408,7 +413,7 @@ def test_sizes_are_those_that_kafka_tells(admin: WireAdmin, backend: Backend, to
         assert sum(ours.values()) > 0
         for directory in answer.brokers[broker]:
             assert directory.error is None
-            assert directory.cordoned is False
+            assert directory.cordoned is (False if backend.has_quorum else None)
             assert directory.total_bytes is not None
             assert directory.usable_bytes is not None
             assert 0 < directory.usable_bytes < directory.total_bytes
@@ -439,6 +444,7 @@ def _sizes_of(topic: str, directories: object) -> dict[tuple[str, str, int], int
     return found
 
 
+@pytest.mark.quorum
 def test_the_leader_is_the_one_that_kafka_names(admin: WireAdmin, backend: Backend) -> None:
     quorum = admin.quorum(deadline=DEADLINE)
 
@@ -448,6 +454,7 @@ def test_the_leader_is_the_one_that_kafka_names(admin: WireAdmin, backend: Backe
     assert quorum.high_watermark > 0
 
 
+@pytest.mark.quorum
 def test_voters_and_observers_come_with_directories_and_offsets(admin: WireAdmin, backend: Backend) -> None:
     quorum = admin.quorum(deadline=DEADLINE)
 

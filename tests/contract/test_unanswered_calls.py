@@ -87,6 +87,7 @@ def test_a_client_that_starts_beside_a_frozen_broker_finds_the_others(admin: Wir
         assert admin.metadata(deadline=DEADLINE).cluster_id
 
 
+@pytest.mark.quorum
 def test_lost_controllers_are_told_apart_from_dead_brokers(admin: WireAdmin, backend: Backend, topic_name: str) -> None:
     backend.create_topic(topic_name, [[1, 2]], records=1)
     admin.quorum(deadline=DEADLINE)

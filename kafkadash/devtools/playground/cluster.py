@@ -1,4 +1,4 @@
-"""A real Kafka cluster in KRaft mode on loopback: one folder, one process per node.
+"""A real Kafka cluster on loopback, in KRaft mode or with ZooKeeper: one folder, one process per node.
 
     playground = Playground(Path("var/playground"))
     playground.up(brokers=5, racks=("a", "a", "b", "b", "c"))
@@ -18,6 +18,9 @@ org.apache.kafka.metadata.properties.MetaProperties and org.apache.kafka.metadat
 between nodes only by ``node.id`` and ``directory.id``; the first snapshot of the quorum, which names all voters,
 belongs to controllers only. Ids are written as org.apache.kafka.common.Uuid prints them.
 
+With ``zookeepers``, brokers of Kafka 3.9 use an ensemble of that many ZooKeeper servers instead of controllers. The
+servers start first and stop last. Brokers make their own folders; the cluster's id is made by the first of them.
+
 The nodes are configured to start quickly, to detect dead brokers fast and to rotate their logs.
 
 Tests of client authentication use secured listeners: TLS, SASL, ACLs. The plain listener stays for the brokers and for
@@ -33,6 +36,7 @@ import contextlib
 import json
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
 import threading
@@ -73,7 +77,7 @@ def new_id() -> str:
 
 STATE_NAME = "playground.json"
 STATE_FORMAT = 1
-NODE_NAME = re.compile(r"kafka-[0-9]+")
+NODE_NAME = re.compile(r"(kafka|zookeeper)-[0-9]+")
 DEFAULT_RACKS = ("a", "a", "b", "b", "c")
 # Separate controllers are numbered apart from brokers, so that another broker never meets them.
 FIRST_CONTROLLER_ID = 101
@@ -105,13 +109,31 @@ class NodeState:
 
 
 @dataclass(frozen=True, slots=True)
+class ZooKeeperState:
+    """A server of the ensemble; ports are loopback TCP ports, the last two those between servers."""
+
+    server_id: int
+    client_port: int
+    peer_port: int
+    election_port: int
+
+    @property
+    def name(self) -> str:
+        return f"zookeeper-{self.server_id}"
+
+
+@dataclass(frozen=True, slots=True)
 class PlaygroundState:
-    """`dirs` is the number of log directories of each broker, `added` the ids of those it was not made with."""
+    """`dirs` is the number of log directories of each broker, `added` the ids of those it was not made with.
+
+    `zookeepers` is empty in KRaft mode; `cluster_id` is then the one that brokers have.
+    """
 
     cluster_id: str
     dirs: int
     nodes: tuple[NodeState, ...]
     added: tuple[int, ...] = ()
+    zookeepers: tuple[ZooKeeperState, ...] = ()
 
     @property
     def brokers(self) -> list[NodeState]:
@@ -135,6 +157,11 @@ class PlaygroundState:
         return ",".join(f"{LOOPBACK}:{node.secured_ports[listener]}" for node in self.brokers)
 
     @property
+    def zookeeper(self) -> str:
+        """Addresses of the ensemble, as a broker's zookeeper.connect."""
+        return ",".join(f"{LOOPBACK}:{server.client_port}" for server in self.zookeepers)
+
+    @property
     def controller_bootstrap(self) -> str:
         return ",".join(f"{LOOPBACK}:{node.controller_port}" for node in self.controllers)
 
@@ -153,10 +180,10 @@ class PlaygroundLayout:
         """The log of the node of that name, see `Node.name`."""
         return self.folder / "logs" / f"{name}.log"
 
-    def properties(self, node: NodeState) -> Path:
+    def properties(self, node: NodeState | ZooKeeperState) -> Path:
         return self.folder / "config" / f"{node.name}.properties"
 
-    def data(self, node: NodeState) -> Path:
+    def data(self, node: NodeState | ZooKeeperState) -> Path:
         return self.folder / "data" / node.name
 
     def metadata_dir(self, node: NodeState) -> Path:
@@ -170,9 +197,17 @@ class PlaygroundLayout:
 
 
 def new_cluster(
-    brokers: int | None, racks: Sequence[str] | None, controllers: int, dirs: int, listeners: Iterable[str] = ()
+    brokers: int | None,
+    racks: Sequence[str] | None,
+    controllers: int,
+    dirs: int,
+    listeners: Iterable[str] = (),
+    zookeepers: int = 0,
 ) -> PlaygroundState:
-    """A description with ports still 0. One controller is combined with broker 1, more are nodes of their own."""
+    """A description with ports still 0. One controller is combined with broker 1, more are nodes of their own.
+
+    With ``zookeepers`` there are no controllers, whatever their number.
+    """
     count = brokers if brokers is not None else len(racks or DEFAULT_RACKS)
     if count < 1 or controllers < 1 or dirs < 1:
         raise ServerError(PlaygroundErrorCode.PLAYGROUND_TOO_SMALL)
@@ -181,7 +216,7 @@ def new_cluster(
         raise ServerError(
             PlaygroundErrorCode.RACKS_DO_NOT_FIT, brokers=count, racks=len(chosen), given=",".join(chosen)
         )
-    combined = controllers == 1
+    combined = controllers == 1 and not zookeepers
     further = dict.fromkeys(listeners, 0)
     nodes = [
         NodeState(
@@ -189,9 +224,10 @@ def new_cluster(
         )
         for i, rack in enumerate(chosen, 1)
     ]
-    if not combined:
+    if not combined and not zookeepers:
         nodes += [NodeState(FIRST_CONTROLLER_ID + i, None, 0, None, new_id()) for i in range(controllers)]
-    return PlaygroundState(new_id(), dirs, tuple(nodes))
+    servers = tuple(ZooKeeperState(number, 0, 0, 0) for number in range(1, zookeepers + 1))
+    return PlaygroundState(new_id(), dirs, tuple(nodes), zookeepers=servers)
 
 
 def grow_cluster(cluster: PlaygroundState, rack: str | None) -> PlaygroundState:
@@ -210,16 +246,18 @@ def find_difference(
     racks: Sequence[str] | None,
     controllers: int | None,
     dirs: int | None,
+    zookeepers: int | None = None,
 ) -> tuple[str, object, object] | None:
     """Return (name, actual, wanted) of the first difference, None if there is none; a None argument matches anything.
 
     The brokers at creation are accepted as well, because brokers that were added are never removed.
     """
-    wanted = (brokers, ",".join(racks) if racks is not None else None, controllers, dirs)
+    wanted = (brokers, ",".join(racks) if racks is not None else None, controllers, dirs, zookeepers)
     found = None
     for nodes in (cluster.made_with, cluster.brokers):
-        present = (len(nodes), ",".join(n.rack or "" for n in nodes), len(cluster.controllers), cluster.dirs)
-        names = ("brokers", "racks", "controllers", "log directories")
+        racks_present = ",".join(node.rack or "" for node in nodes)
+        present = (len(nodes), racks_present, len(cluster.controllers), cluster.dirs, len(cluster.zookeepers))
+        names = ("brokers", "racks", "controllers", "log directories", "ZooKeeper servers")
         rows = zip(names, present, wanted, strict=True)
         found = next((row for row in rows if row[2] is not None and row[1] != row[2]), None)
         if found is None:
@@ -243,6 +281,15 @@ def choose_ports(cluster: PlaygroundState, keep: set[str]) -> PlaygroundState:
         taken.add(port)
         return port
 
+    servers = tuple(
+        ZooKeeperState(
+            server.server_id,
+            choose(server.client_port, server.name) or 0,
+            choose(server.peer_port, server.name) or 0,
+            choose(server.election_port, server.name) or 0,
+        )
+        for server in cluster.zookeepers
+    )
     nodes = tuple(
         replace(
             node,
@@ -262,7 +309,7 @@ def choose_ports(cluster: PlaygroundState, keep: set[str]) -> PlaygroundState:
         raise ServerError(
             PlaygroundErrorCode.CONTROLLERS_CANNOT_MOVE, ports=", ".join(moved), moved=len(moved), all=voters
         )
-    return replace(cluster, nodes=nodes)
+    return replace(cluster, nodes=nodes, zookeepers=servers)
 
 
 def read_cluster(folder: Path) -> PlaygroundState | None:
@@ -273,7 +320,9 @@ def read_cluster(folder: Path) -> PlaygroundState | None:
         if document["format"] != STATE_FORMAT:
             raise ServerError(PlaygroundErrorCode.PLAYGROUND_UNREADABLE, file=path, fault="written by another version")
         nodes = tuple(NodeState(**node) for node in document["nodes"])
-        return PlaygroundState(document["cluster_id"], document["dirs"], nodes, tuple(document.get("added", ())))
+        servers = tuple(ZooKeeperState(**server) for server in document.get("zookeepers", ()))
+        added = tuple(document.get("added", ()))
+        return PlaygroundState(document["cluster_id"], document["dirs"], nodes, added, servers)
     except (FileNotFoundError, NotADirectoryError):  # where there cannot be a folder, that is said by who makes one
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -450,6 +499,28 @@ BROKER: Mapping[str, object] = {
 }
 
 
+ZOOKEEPER_SESSION_MS = 3000
+# Of COMMON, what a broker refuses that is in no quorum.
+QUORUM_ONLY = frozenset({"controller.listener.names"})
+
+
+def ensemble_properties(server: ZooKeeperState, servers: Sequence[ZooKeeperState], data: Path) -> str:
+    """The properties file of a ZooKeeper server; one that is alone has no ensemble."""
+    values: dict[str, object] = {
+        "dataDir": data,
+        "clientPort": server.client_port,
+        "clientPortAddress": LOOPBACK,
+        "tickTime": 500,
+        "maxClientCnxns": 0,
+        "admin.enableServer": "false",
+        "4lw.commands.whitelist": "*",
+    }
+    if len(servers) > 1:
+        values |= {"initLimit": 20, "syncLimit": 10}
+        values |= {f"server.{each.server_id}": f"{LOOPBACK}:{each.peer_port}:{each.election_port}" for each in servers}
+    return "".join(f"{key}={_escape_property(str(value))}\n" for key, value in values.items())
+
+
 def node_properties(
     *,
     node_id: int,
@@ -462,8 +533,12 @@ def node_properties(
     brokers: int,
     secured: SecuredListener | None = None,
     secured_ports: Mapping[str, int] | None = None,
+    zookeeper: str = "",
 ) -> str:
-    """The properties file of one node. A node with both ports is a combined broker and controller."""
+    """The properties file of one node. A node with both ports is a combined broker and controller.
+
+    ``zookeeper``: addresses of the ensemble; the node is a broker that uses it.
+    """
     listeners = []
     advertised = []
     roles = []
@@ -489,12 +564,19 @@ def node_properties(
         for name, port in (secured_ports or {}).items():
             listeners.append(f"{name}://{LOOPBACK}:{port}")
             advertised.append(f"{name}://{secured.listeners[name].advertised_host or LOOPBACK}:{port}")
-    values["process.roles"] = ",".join(roles)
+    if zookeeper:
+        values |= {"zookeeper.connect": zookeeper, "zookeeper.session.timeout.ms": ZOOKEEPER_SESSION_MS}
+        values = {key: value for key, value in values.items() if key not in QUORUM_ONLY}
+        protocols = str(values["listener.security.protocol.map"])
+        values["listener.security.protocol.map"] = protocols.removeprefix("CONTROLLER:PLAINTEXT,")
+    else:
+        values["process.roles"] = ",".join(roles)
+        addresses = ",".join(f"{LOOPBACK}:{port}" for port in controller_ports)
+        values["controller.quorum.bootstrap.servers"] = addresses
+        values["metadata.log.dir"] = metadata_dir
     values["listeners"] = ",".join(listeners)
     values["advertised.listeners"] = ",".join(advertised)
-    values["controller.quorum.bootstrap.servers"] = ",".join(f"{LOOPBACK}:{port}" for port in controller_ports)
     values["log.dirs"] = ",".join(str(folder) for folder in log_dirs)
-    values["metadata.log.dir"] = metadata_dir
     values["offsets.topic.replication.factor"] = min(3, brokers)
     return "".join(f"{key}={_escape_property(str(value))}\n" for key, value in values.items())
 
@@ -507,11 +589,12 @@ def _escape_property(value: str) -> str:
 
 
 TRAINING_SECONDS = 60.0
-# What a node writes to its log when it serves (class kafka.server.KafkaRaftServer).
-STARTED = b"Kafka Server started"
+# What a node writes to its log when it serves (classes kafka.server.KafkaRaftServer, kafka.server.KafkaServer).
+STARTED = re.compile(rb"Kafka Server started|\[KafkaServer id=\d+\] started")
 
 _guard = threading.Lock()
 _prepared: dict[Path, KafkaRuntime] = {}
+_prepared_zookeeper: dict[Path, KafkaRuntime] = {}
 
 
 def prepare_runtime(say: Callable[[str], None]) -> KafkaRuntime:
@@ -527,26 +610,44 @@ def prepare_runtime(say: Callable[[str], None]) -> KafkaRuntime:
         return runtime
 
 
+def prepare_zookeeper_runtime(say: Callable[[str], None]) -> KafkaRuntime:
+    """Return the runtime of brokers that use ZooKeeper, and of ZooKeeper. Raises ServerError."""
+    cache = jars.cache_dir()
+    with _guard:
+        if cache not in _prepared_zookeeper:
+            distribution = jars.fetch(jars.ZOOKEEPER_LOCK, cache, lambda progress: _tell_progress(say, progress))
+            _prepared_zookeeper[cache] = KafkaRuntime(find_java(), distribution, cache / "none")
+        return _prepared_zookeeper[cache]
+
+
+def serves_zookeeper(port: int) -> Callable[[], bool]:
+    """Return a check whether a ZooKeeper server answers its clients: one without a quorum does not."""
+
+    def check() -> bool:
+        try:
+            with socket.create_connection((LOOPBACK, port), timeout=1.0) as connection:
+                connection.sendall(b"srvr")
+                return b"Mode: " in connection.recv(4096)
+        except OSError:
+            return False
+
+    return check
+
+
 def says_started(log: Path, offset: int = 0) -> Callable[[], bool]:
     """Return a check whether a node's log says, after `offset` bytes, that the node serves."""
 
     def check() -> bool:
         with log.open("rb") as file:
             file.seek(offset)
-            return STARTED in file.read()
+            return STARTED.search(file.read()) is not None
 
     return check
 
 
 def _prepare_runtime(cache: Path, say: Callable[[str], None]) -> KafkaRuntime:
     java = find_java()
-
-    def show(progress: jars.DownloadProgress) -> None:
-        if progress.done % 5 == 0 or progress.done == progress.total:
-            megabytes = progress.bytes / 1e6
-            say(f"Kafka's jars: {progress.done} of {progress.total} downloaded, {megabytes:.1f} MB")
-
-    distribution = jars.fetch(cache=cache, progress=show)
+    distribution = jars.fetch(cache=cache, progress=lambda progress: _tell_progress(say, progress))
     runtime = KafkaRuntime(java, distribution, archive_path(java, distribution, cache))
     failed = runtime.archive.with_suffix(".failed")
     if not runtime.archive.exists() and not failed.exists():
@@ -561,6 +662,11 @@ def _prepare_runtime(cache: Path, say: Callable[[str], None]) -> KafkaRuntime:
             with contextlib.suppress(OSError):
                 failed.write_text(f"{error}\n", encoding="utf-8")
     return runtime
+
+
+def _tell_progress(say: Callable[[str], None], progress: jars.DownloadProgress) -> None:
+    if progress.done % 5 == 0 or progress.done == progress.total:
+        say(f"Kafka's jars: {progress.done} of {progress.total} downloaded, {progress.bytes / 1e6:.1f} MB")
 
 
 def _record_archive(runtime: KafkaRuntime, cache: Path) -> None:
@@ -649,9 +755,10 @@ def run_tool(
 
 READY_SECONDS = 90.0
 STOP_SECONDS = 20.0
+BROKER_CLASS, ZOOKEEPER_CLASS = "kafka.Kafka", "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 VOTER_STOP_SECONDS = 1.0
 # Brokers go before controllers: a broker that finds no controller takes 25 s to give up.
-BROKER_STAGE, COMBINED_STAGE, VOTER_STAGE = 0, 1, 2
+BROKER_STAGE, COMBINED_STAGE, VOTER_STAGE, ZOOKEEPER_STAGE = 0, 1, 2, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -706,26 +813,28 @@ class KafkaPlayground:
         racks: Sequence[str] | None = None,
         controllers: int | None = None,
         dirs: int | None = None,
+        zookeepers: int | None = None,
     ) -> UpReport:
         """Start the folder's cluster, making it first if there is none, and return when every broker serves.
 
-        Options left out mean: as the folder's cluster is, else 5 brokers in racks a,a,b,b,c, one combined controller,
-        one log directory. Brokers that were added to it since start too. Raises ServerError with a sentence; nodes
-        started by a failed call are stopped, logs stay.
+        Options left out mean: as the folder's cluster is, else 5 brokers in racks a,a,b,b,c, one combined controller
+        (none where there are ``zookeepers``), one log directory. Brokers that were added to it since start too. Raises
+        ServerError with a sentence; nodes started by a failed call are stopped, logs stay.
         """
         began = time.monotonic()
         if "," in str(self.folder):
             raise ServerError(PlaygroundErrorCode.PLAYGROUND_HAS_COMMA, folder=self.folder)
-        runtime = prepare_runtime(self._say)
+        cluster = self._existing(brokers, racks, controllers, dirs, zookeepers)
+        with_zookeeper = bool(cluster.zookeepers if cluster else zookeepers)
+        runtime = self._prepare_runtime(with_zookeeper=with_zookeeper)
         prepared = time.monotonic()
         if not self.detached:
             reap_leftovers(self.folder, STOP_SECONDS, names=set(self._live()))
-        cluster = self._existing(brokers, racks, controllers, dirs)
         if cluster is None:
             # What an interrupted first start may have left carries ids that nobody knows any more.
             shutil.rmtree(self.folder / "data", ignore_errors=True)
             further = self.secured.listeners if self.secured else ()
-            cluster = new_cluster(brokers, racks, controllers or 1, dirs or 1, further)
+            cluster = new_cluster(brokers, racks, controllers or 1, dirs or 1, further, zookeepers or 0)
         cluster = self._configure(choose_ports(cluster, set(self._live())), runtime)
         running = self._live()
         self._join([node for node in cluster.nodes if node.name not in running], cluster, cluster.brokers, runtime)
@@ -741,9 +850,9 @@ class KafkaPlayground:
         """
         cluster, live = self.cluster, self._live()
         serving = sum(node.name in live for node in cluster.controllers)
-        if serving * 2 <= len(cluster.controllers):
+        if cluster.controllers and serving * 2 <= len(cluster.controllers):
             raise ServerError(PlaygroundErrorCode.NOBODY_TO_JOIN, running=serving, all=len(cluster.controllers))
-        runtime = prepare_runtime(self._say)
+        runtime = self._prepare_runtime(with_zookeeper=bool(cluster.zookeepers))
         cluster = self._configure(choose_ports(grow_cluster(cluster, rack), set(live)), runtime)
         node = _pick(cluster.added[-1], cluster.brokers, "broker")
         try:
@@ -760,8 +869,8 @@ class KafkaPlayground:
         acknowledged is on its disk, so it is not left to wait.
         """
         nodes = self._recorded()
-        stop_all([child for child in nodes if child.entry.stage != VOTER_STAGE], STOP_SECONDS)
-        stop_all([child for child in nodes if child.entry.stage == VOTER_STAGE], VOTER_STOP_SECONDS)
+        stop_all([child for child in nodes if child.entry.stage < VOTER_STAGE], STOP_SECONDS)
+        stop_all([child for child in nodes if child.entry.stage >= VOTER_STAGE], VOTER_STOP_SECONDS)
 
     def reset(self) -> None:
         """Stop all nodes and remove the cluster: its data, configuration and logs."""
@@ -817,7 +926,19 @@ class KafkaPlayground:
         if node.name in self._live():
             raise ServerError(PlaygroundErrorCode.NODE_RUNS, node=node.node_id)
         stop_all([child for child in self._recorded() if child.name == node.name])  # its entry, when it crashed
-        return self._spawn(node, prepare_runtime(self._say))
+        return self._spawn(node, self._prepare_runtime(with_zookeeper=bool(self.cluster.zookeepers)))
+
+    def kill_zookeeper(self, server_id: int) -> None:
+        """SIGKILL to a server of the ensemble."""
+        child = self._live().get(self._zookeeper(server_id).name)
+        if child is None:
+            raise ServerError(PlaygroundErrorCode.NODE_DOES_NOT_RUN, node=server_id)
+        child.kill()
+
+    def start_zookeeper(self, server_id: int) -> None:
+        """Start a server of the ensemble again and return when it serves."""
+        stop_all([child for child in self._recorded() if not child.alive()])
+        self._start_ensemble([self._zookeeper(server_id)], self._prepare_runtime(with_zookeeper=True))
 
     def process(self, node_id: int) -> ChildProcess:
         """The running process of a broker or controller, for tests that stop or freeze it."""
@@ -829,13 +950,21 @@ class KafkaPlayground:
 
     # --- making and starting ---
 
+    def _prepare_runtime(self, *, with_zookeeper: bool) -> KafkaRuntime:
+        return prepare_zookeeper_runtime(self._say) if with_zookeeper else prepare_runtime(self._say)
+
     def _existing(
-        self, brokers: int | None, racks: Sequence[str] | None, controllers: int | None, dirs: int | None
+        self,
+        brokers: int | None,
+        racks: Sequence[str] | None,
+        controllers: int | None,
+        dirs: int | None,
+        zookeepers: int | None,
     ) -> PlaygroundState | None:
         cluster = read_cluster(self.folder)
         if cluster is None:
             return None
-        if other := find_difference(cluster, brokers, racks, controllers, dirs):
+        if other := find_difference(cluster, brokers, racks, controllers, dirs, zookeepers):
             what, have, want = other
             raise ServerError(
                 PlaygroundErrorCode.PLAYGROUND_IS_OTHER, folder=self.folder, what=what, have=have, want=want
@@ -858,9 +987,16 @@ class KafkaPlayground:
                     brokers=len(cluster.brokers),
                     secured=self.secured,
                     secured_ports=node.secured_ports,
+                    zookeeper=cluster.zookeeper,
                 )
                 write_atomically(self.layout.properties(node), text)
-            format_nodes(cluster, self.layout, runtime, self.secured.scram_arguments() if self.secured else ())
+            for server in cluster.zookeepers:
+                data = self.layout.data(server)
+                write_atomically(self.layout.properties(server), ensemble_properties(server, cluster.zookeepers, data))
+                data.mkdir(parents=True, exist_ok=True)
+                (data / "myid").write_text(f"{server.server_id}\n", encoding="ascii")
+            if not cluster.zookeepers:
+                format_nodes(cluster, self.layout, runtime, self.secured.scram_arguments() if self.secured else ())
             # Only a cluster that was formatted is remembered: ids in this file and on the disk always agree.
             write_cluster(self.folder, cluster)
         except OSError as error:
@@ -889,6 +1025,7 @@ class KafkaPlayground:
         or finds no controller any more when the leader changes next.
         """
         stop_all([child for child in self._recorded() if not child.alive()])  # their entries, when they crashed
+        self._start_ensemble([each for each in self.cluster.zookeepers if each.name not in self._live()], runtime)
         voters = [node for node in nodes if node.broker_port is None]
         started: list[ChildProcess] = []
         try:
@@ -904,14 +1041,33 @@ class KafkaPlayground:
             raise
         return started
 
+    def _start_ensemble(self, servers: Sequence[ZooKeeperState], runtime: KafkaRuntime) -> None:
+        """Start servers of ZooKeeper and return when they serve; stop them again when one does not."""
+        pending = []
+        try:
+            for server in servers:
+                command = runtime.zookeeper_command(ZOOKEEPER_CLASS, self.layout.properties(server))
+                log = self.layout.log(server.name)
+                rotated_size(log)
+                child = spawn(self.folder, server.name, command, log=log, stage=ZOOKEEPER_STAGE, detached=self.detached)
+                pending.append((child, serves_zookeeper(server.client_port)))
+            wait_all(pending, READY_SECONDS)
+        except BaseException:
+            stop_all([child for child, _ in pending], VOTER_STOP_SECONDS)
+            raise
+
     def _spawn(self, node: NodeState, runtime: KafkaRuntime) -> tuple[ChildProcess, Callable[[], bool]]:
         """The node's process, and what tells whether it serves."""
         log = self.layout.log(node.name)
         offset = rotated_size(log)
+        properties = self.layout.properties(node)
+        with_zookeeper = bool(self.cluster.zookeepers)
         child = spawn(
             self.folder,
             node.name,
-            runtime.server_command(self.layout.properties(node)),
+            runtime.zookeeper_command(BROKER_CLASS, properties)
+            if with_zookeeper
+            else runtime.server_command(properties),
             log=log,
             stage=_start_stage(node),
             detached=self.detached,
@@ -922,9 +1078,9 @@ class KafkaPlayground:
         if node.name in self._live():
             raise ServerError(PlaygroundErrorCode.NODE_RUNS, node=node.node_id)
         cluster = self.cluster
-        runtime = prepare_runtime(self._say)
-        others = {other.name for other in cluster.nodes if other.node_id != node.node_id}
-        self._configure(choose_ports(cluster, others), runtime)
+        runtime = self._prepare_runtime(with_zookeeper=bool(cluster.zookeepers))
+        others = {other.name for other in cluster.nodes} | {server.name for server in cluster.zookeepers}
+        self._configure(choose_ports(cluster, others - {node.name}), runtime)
         self._start([node], runtime)
 
     # --- looking up ---
@@ -946,6 +1102,13 @@ class KafkaPlayground:
 
     def _controller(self, node_id: int) -> NodeState:
         return _pick(node_id, self.cluster.controllers, "controller")
+
+    def _zookeeper(self, server_id: int) -> ZooKeeperState:
+        for server in self.cluster.zookeepers:
+            if server.server_id == server_id:
+                return server
+        known = ", ".join(str(server.server_id) for server in self.cluster.zookeepers)
+        raise ServerError(PlaygroundErrorCode.NODE_UNKNOWN, role="ZooKeeper server", node=server_id, known=known)
 
     def _running(self, node: NodeState) -> ChildProcess:
         child = self._live().get(node.name)
@@ -988,6 +1151,7 @@ def running_playground(
     racks: Sequence[str] = ("a", "b", "c"),
     controllers: int = 1,
     dirs: int = 1,
+    zookeepers: int | None = None,
 ) -> Iterator[KafkaPlayground]:
     """Brokers that serve; stopped when the block ends, however it ends. Data go then, logs stay in the folder.
 
@@ -995,7 +1159,7 @@ def running_playground(
     """
     playground = KafkaPlayground(folder)
     try:
-        playground.up(brokers=brokers, racks=racks, controllers=controllers, dirs=dirs)
+        playground.up(brokers=brokers, racks=racks, controllers=controllers, dirs=dirs, zookeepers=zookeepers)
         yield playground
     finally:
         playground.down()

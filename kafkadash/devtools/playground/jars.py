@@ -31,6 +31,8 @@ from kafkadash.devtools.playground.errors import PlaygroundErrorCode
 
 MAVEN_CENTRAL = "https://repo.maven.apache.org/maven2"
 LOCK = Path(__file__).with_name("kafka-4.3.1-slim.lock")
+ZOOKEEPER_LOCK = Path(__file__).with_name("kafka-3.9.2-zookeeper.lock")
+"""The last release with ZooKeeper mode, and ZooKeeper itself. Kafka's tools of the other lock work against it."""
 DOWNLOADS_AT_ONCE = 8
 ATTEMPTS = 3
 HTTP_TIMEOUT = 30  # seconds without a byte
@@ -257,8 +259,9 @@ def _probe_java(path: Path) -> JavaInstall | None:
     return JavaInstall(path, int(major[1]), build[1] if build is not None else major[1])
 
 
-SERVER_LOG4J = Path(__file__).with_name("log4j2-server.properties")
-TOOL_LOG4J = Path(__file__).with_name("log4j2-tool.properties")
+SERVER_LOG4J = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2-server.properties')}"
+TOOL_LOG4J = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2-tool.properties')}"
+RELOAD4J = f"-Dlog4j.configuration=file:{Path(__file__).with_name('reload4j-server.properties')}"
 HEAP = "-Xmx256m"
 # Only the quick compiler: a playground lives for minutes, and its start is what people wait for.
 JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-XX:+ExitOnOutOfMemoryError")
@@ -276,6 +279,10 @@ class KafkaRuntime:
         """Run one node; with `record`, write a class archive there when it ends."""
         flags = [self.java.record_flag(record)] if record is not None else self.java.use_flags(self.archive)
         return self._command(flags, SERVER_LOG4J, "kafka.Kafka", [str(properties)])
+
+    def zookeeper_command(self, main_class: str, properties: Path) -> list[str]:
+        """Run a ZooKeeper server, or a broker that uses ZooKeeper; ``jars`` are those of ``ZOOKEEPER_LOCK``."""
+        return self._command([], RELOAD4J, main_class, [str(properties)])
 
     def tool_command(self, main_class: str, args: Sequence[str]) -> list[str]:
         return self._command(self.java.use_flags(self.archive), TOOL_LOG4J, main_class, args)
@@ -310,13 +317,13 @@ class KafkaRuntime:
             why = (done.stderr or done.stdout).strip().removesuffix(".")
             raise ServerError(PlaygroundErrorCode.STORAGE_NOT_FORMATTED, file=properties, said=why)
 
-    def _command(self, flags: Sequence[str], log4j: Path, main_class: str, args: Sequence[str]) -> list[str]:
+    def _command(self, flags: Sequence[str], log4j: str, main_class: str, args: Sequence[str]) -> list[str]:
         return [
             str(self.java.path),
             HEAP,
             *JVM_FLAGS,
             *flags,
-            f"-Dlog4j2.configurationFile={log4j}",
+            log4j,
             "-cp",
             self.jars.classpath,
             main_class,

@@ -47,6 +47,9 @@ class Command(BaseCommand):
         up.add_argument(
             "--controllers", type=int, choices=(1, 3), help="number of controllers; 1: combined with broker 1 (default)"
         )
+        up.add_argument(
+            "--zookeepers", type=int, choices=(1, 3), help="Kafka 3.9 with so many ZooKeeper servers, no controllers"
+        )
         up.add_argument("--dirs", type=int, help="log directories per broker, default 1")
         up.add_argument("--reset", action="store_true", help="delete the folder's cluster first")
         down = actions.add_parser("down", help="stop all nodes")
@@ -83,7 +86,8 @@ class Command(BaseCommand):
             case "up":
                 if options["reset"]:
                     playground.reset()
-                report = playground.up(options["brokers"], options["racks"], options["controllers"], options["dirs"])
+                shape = ("brokers", "racks", "controllers", "dirs", "zookeepers")
+                report = playground.up(**{name: options[name] for name in shape})
                 self._print_nodes(list(report.nodes))
             case "down":
                 (playground.reset if options["reset"] else playground.down)()
