@@ -37,7 +37,7 @@ from kafkadash.kafka.api import (
     OtherGroup,
 )
 from kafkadash.kafka.dispatch import BrokerAnswer, BrokerRequest, FanOut
-from kafkadash.kafka.error_codes import COORDINATOR_MOVES, call_failure, item_error
+from kafkadash.kafka.error_codes import COORDINATOR_MOVES, UNSUPPORTED_VERSION, call_failure, item_error
 from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.messages import (
     ConsumerGroup,
@@ -418,6 +418,8 @@ class GroupReading:
                 self._fail(name, ItemError(coded(KafkaErrorCode.NOT_IN_ANSWER, subject=subject)))
             elif code in COORDINATOR_MOVES:
                 moved[name] = item_error(code, subject)
+            elif code == UNSUPPORTED_VERSION and name in self._not_there:
+                continue  # a broker with ZooKeeper offers the newer request, and has no groups of its type
             elif code != GROUP_ID_NOT_FOUND:
                 self._fail(name, item_error(code, subject, permission=DESCRIBE_GROUP))
             elif name not in self._not_there:

@@ -169,12 +169,12 @@ def alter_configs(
     return name_answers(client.alter_configs(changes, deadline=deadline, validate_only=validate_only), subjects)
 
 
-def doubt_refusals(answer: ItemChanged[str], code: int) -> ItemChanged[str]:
-    """Return answers in which refusals with this code count as lost, so that a reading tells.
+def doubt_refusals(answer: ItemChanged[str], *codes: int) -> ItemChanged[str]:
+    """Return answers in which refusals with these codes count as lost, so that a reading tells.
 
     For codes by which Kafka also answers a request that repeats an earlier one whose answer was lost.
     """
-    doubtful = {subject: error for subject, error in answer.refused.items() if error.code == code}
+    doubtful = {subject: error for subject, error in answer.refused.items() if error.code in codes}
     refused = {subject: error for subject, error in answer.refused.items() if subject not in doubtful}
     return ItemChanged(answer.done, refused, {**answer.lost, **doubtful})
 

@@ -33,7 +33,7 @@ from kafkadash.topics.reasons import TopicReasonCode
 from kafkadash.topics.requests import BATCH
 
 KIND = "topic-delete"
-UNKNOWN_TOPIC_ID = 100
+UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID = 3, 100
 MOST_GROUPS = 8
 """Groups of an item that are named; of the others their number."""
 
@@ -97,11 +97,12 @@ def read_deletion(_: Cluster, client: WholeClient, items: Items, deadline: float
 def send_deletion(client: WholeClient, items: Items, deadline: float) -> ItemChanged[str]:
     """Delete topics with one DeleteTopics request (20).
 
-    A topic that Kafka no longer knows may have been deleted by an earlier request whose answer was lost.
+    A topic that Kafka no longer knows may have been deleted by an earlier request whose answer was lost. While a
+    deletion that ZooKeeper holds is under way, Kafka knows the id and not the topic.
     """
     subjects = {item.content["topic_id"]: (item.subject,) for item in items}
     answer = client.delete_topics(list(subjects), deadline=deadline)
-    return doubt_refusals(name_answers(answer, subjects), UNKNOWN_TOPIC_ID)
+    return doubt_refusals(name_answers(answer, subjects), UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:
