@@ -21,6 +21,7 @@ PUBLIC_MODULES = (
     "quorum.rules",
     "reassignments.pages",
     "reassignments.progress",
+    "reassignments.unfinished",
     "schedule",
     "stored_commands",
     "tasks",

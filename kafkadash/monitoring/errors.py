@@ -10,6 +10,8 @@ class CollectionErrorCode(StrEnum):
 
     # Verifications, plans and reassignments that are not there
     NO_SUCH_REASSIGNMENT = "no-such-reassignment"
+    UNFINISHED_TOPIC_GONE = "unfinished-topic-gone"
+    UNFINISHED_OTHER_TOPIC = "unfinished-other-topic"
     NOT_COLLECTED = "not-collected"
 
     # Results of the pipeline that are not taken in, whole or in part

@@ -18,6 +18,13 @@ COLLECTION_MESSAGES: Mapping[Code, MessageTemplate] = {
         "{cluster} has no reassignment {asked}, or its retention time is over.",
         "List the reassignments and use an ID from the list.",
     ),
+    Code.UNFINISHED_TOPIC_GONE: MessageTemplate(
+        "Topic {topic} no longer exists, so its reassignment cannot be finished.", "No action needed."
+    ),
+    Code.UNFINISHED_OTHER_TOPIC: MessageTemplate(
+        "Topic {topic} was created again since, so this reassignment cannot be finished.",
+        "Propose a reassignment of the new topic instead.",
+    ),
     Code.NOT_COLLECTED: MessageTemplate(
         "No data about {cluster} has been collected yet.",
         "Check that the cluster is enabled, and that beat and a worker for the queue collect are running.",

@@ -2,6 +2,7 @@
 
 PUBLIC_MODULES = (
     "errors",
+    "finish",
     "impact",
     "kafka_json",
     "models",

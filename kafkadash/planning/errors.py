@@ -80,6 +80,7 @@ class ReassignmentErrorCode(StrEnum):
     NO_PLAN_YET = "no-plan-yet"
     NO_ROWS_OF_TOPIC = "no-rows-of-topic"
     NO_REASSIGNMENT = "no-reassignment"
+    NOTHING_TO_FINISH = "nothing-to-finish"
     FILTER_NO_BROKER = "filter-no-broker"
     EXISTENCE_NOT_KNOWN = "existence-not-known"
     PARTITION_NOT_THERE = "partition-not-there"

@@ -6,7 +6,6 @@ Errors are shown at their field, and the input stays.
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -756,7 +755,7 @@ class ExplicitForm(WizardForm):
         if self.brought is not None and self.brought.size == 0:
             self.add_error("file", form_error(ReassignmentErrorCode.FILE_EMPTY))
         elif self.brought is not None and self.brought.size <= CHECKED_BYTES:
-            problems = find_problems(self.cluster, self.build_input(self.before), zlib.decompress(self.brought.data))
+            problems = find_problems(self.cluster, self.build_input(self.before), self.brought.content)
             for problem in problems[:SHOWN_PROBLEMS]:
                 message = ValidationError(str(problem), code=problem.message.shown_code)
                 self.add_error("file" if file else "text", message)

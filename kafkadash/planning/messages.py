@@ -211,6 +211,10 @@ REASSIGNMENT_MESSAGES: Mapping[ReassignmentErrorCode, MessageTemplate] = {
     ReassignmentErrorCode.NO_REASSIGNMENT: MessageTemplate(
         "#{number} is not a reassignment.", "Open it from the list of changes."
     ),
+    ReassignmentErrorCode.NOTHING_TO_FINISH: MessageTemplate(
+        "Nothing is left of this reassignment: {row} has its target, or another reassignment followed.",
+        "Check the replicas of the partition.",
+    ),
     ReassignmentErrorCode.FILTER_NO_BROKER: MessageTemplate(
         "“{typed}” is not a broker ID and is ignored.", "IDs are whole numbers, for example 3."
     ),

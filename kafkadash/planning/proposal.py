@@ -351,6 +351,10 @@ class BroughtFile:
     sha256: str
     data: bytes
 
+    @property
+    def content(self) -> bytes:
+        return zlib.decompress(self.data)
+
 
 def from_file(file: UploadedFile[Any]) -> BroughtFile:
     """Reads the file in portions, and not at all if its size says that it is too large. Raises TooLarge."""

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from kafkadash.planning import downloads, review, wizard
+from kafkadash.planning import downloads, finish, review, wizard
 from kafkadash.planning.topic_form import show_chosen_topics
 
 app_name = "planning"
@@ -10,6 +10,11 @@ urlpatterns = [
     path("changes/<int:number>/rollback.json", downloads.rollback_json, name="rollback_json"),
     path("changes/<int:number>/topics/<str:topic>/", review.topic_rows, name="topic_rows"),
     path("clusters/<slug:slug>/topics-chosen/", show_chosen_topics, name="topics_chosen"),
+    path(
+        "clusters/<slug:slug>/reassignments/<slug:public_id>/finish/",
+        finish.finish_reassignment,
+        name="finish_reassignment",
+    ),
     path("changes/new/", wizard.new, name="new"),
     path("changes/<int:number>/draft/what/", wizard.what, name="what"),
     path("changes/<int:number>/draft/what/topics/", wizard.topic_count, name="topic_count"),

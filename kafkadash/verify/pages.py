@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import zlib
 from datetime import timedelta
+from http import HTTPStatus
 from typing import Any, TypedDict
 from uuid import UUID
 
@@ -20,7 +23,7 @@ from kafkadash.clusters.access import PROPOSE, VIEW, cluster_for, is_allowed, ne
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.errors import UserError
 from kafkadash.core.listing import FilterChoice, ListQuery
-from kafkadash.core.messages import choose_plural
+from kafkadash.core.messages import CodedMessage, choose_plural
 from kafkadash.core.middleware import post_only
 from kafkadash.core.problems import InputProblem
 from kafkadash.jobs.models import Job, JobState
@@ -28,7 +31,16 @@ from kafkadash.jobs.runner import may_stop, stop_job
 from kafkadash.monitoring.cluster_bar import cluster_bar
 from kafkadash.monitoring.models import CollectorKind
 from kafkadash.planning.errors import ReassignmentErrorCode
-from kafkadash.planning.proposal import SHOWN_BYTES, BroughtFile, TooLarge, from_file, from_text, sent_too_much
+from kafkadash.planning.finish import propose_rest
+from kafkadash.planning.proposal import (
+    SHOWN_BYTES,
+    BroughtFile,
+    TooLarge,
+    edit_url,
+    from_file,
+    from_text,
+    sent_too_much,
+)
 from kafkadash.verify.job import KIND, VerifiesAlready, load_verdicts, start_verification
 from kafkadash.verify.models import Verification
 from kafkadash.verify.rules import ORDER, VerifyState, summarize_counts
@@ -78,11 +90,7 @@ def verification(request: HttpRequest, slug: str, verify_id: UUID) -> HttpRespon
         answered = HttpResponse()
         answered["HX-Refresh"] = "true"  # it has ended: the page has another title and a table now
         return answered
-    return render(
-        request,
-        "verify/verification.html",
-        {**cluster_bar(cluster, CollectorKind.REASSIGNMENTS), "tab": "reassignments", **context},
-    )
+    return _verification_page(request, cluster, context)
 
 
 @post_only("verify:verification")
@@ -101,6 +109,40 @@ def verify_stop(request: HttpRequest, slug: str, verify_id: UUID) -> HttpRespons
     assert isinstance(request.user, User)
     stop_job(row.job, request.user)
     return redirect("verify:verification", slug, verify_id)
+
+
+@post_only("verify:verification")
+@needs(PROPOSE)
+def propose_unfinished(request: HttpRequest, slug: str, verify_id: UUID) -> HttpResponse:
+    """Propose what is not done yet of the file, as the cluster is now; a refusal is shown on the result's page."""
+    cluster = cluster_for(request, slug, PROPOSE)
+    row = _verification(cluster, verify_id)
+    assert isinstance(request.user, User)  # ``needs`` let nobody else in
+    data = bytes(row.data)
+    brought = BroughtFile(row.name, row.size, hashlib.sha256(zlib.decompress(data)).hexdigest(), data)
+    try:
+        draft = propose_rest(cluster, request.user, brought, request)
+    except ChangeRefused as refused:
+        context = _context(row, request)
+        return _verification_page(request, cluster, context, status=HTTPStatus.CONFLICT, refused=refused.message)
+    return redirect(edit_url(draft))
+
+
+def _verification_page(
+    request: HttpRequest,
+    cluster: Cluster,
+    context: dict[str, Any],
+    *,
+    status: int = HTTPStatus.OK,
+    refused: CodedMessage | None = None,
+) -> HttpResponse:
+    told = {
+        **cluster_bar(cluster, CollectorKind.REASSIGNMENTS),
+        "tab": "reassignments",
+        "may_propose": not cluster.read_only and is_allowed(request.user, PROPOSE, cluster),
+        "refused": refused,
+    }
+    return render(request, "verify/verification.html", {**told, **context}, status=status)
 
 
 def _start_and_redirect(request: HttpRequest, cluster: Cluster, name: str, size: int, data: bytes) -> HttpResponse:
@@ -198,7 +240,7 @@ class VerificationContext(TypedDict):
     page: Page[int]
     verdicts: list[Any]
     state: str
-    moving: Any
+    unfinished: int
 
 
 def _result(row: Verification, request: HttpRequest) -> VerificationContext:
@@ -223,5 +265,5 @@ def _result(row: Verification, request: HttpRequest) -> VerificationContext:
         "page": page,
         "verdicts": [(verdict, *STATE_WORDS[verdict.state]) for verdict in shown],
         "state": STATE_WORDS[worst][0],
-        "moving": counts[VerifyState.IN_PROGRESS],
+        "unfinished": counts[VerifyState.FAILED],
     }

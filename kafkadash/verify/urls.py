@@ -9,4 +9,5 @@ urlpatterns = [
     path("clusters/<slug:slug>/verify/<uuid:verify_id>/", pages.verification, name="verification"),
     path("clusters/<slug:slug>/verify/<uuid:verify_id>/again/", pages.verify_again, name="verify_again"),
     path("clusters/<slug:slug>/verify/<uuid:verify_id>/stop/", pages.verify_stop, name="verify_stop"),
+    path("clusters/<slug:slug>/verify/<uuid:verify_id>/rest/", pages.propose_unfinished, name="propose_rest"),
 ]

@@ -23,7 +23,7 @@ from kafkadash.changes.plan import PartitionMove, PlanErrorCode, canonical_bytes
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import coded
 from kafkadash.devtools.playground.cluster import KafkaPlayground
-from kafkadash.monitoring.models import CollectorKind, TopicState
+from kafkadash.monitoring.models import CollectorKind, ReassignmentSnapshot, TopicState
 from kafkadash.planning.checker import CheckRequest, check
 from kafkadash.planning.impact import impact_of
 from kafkadash.planning.kafka_json import plan_json, read_reassignment
@@ -278,3 +278,34 @@ def test_an_explicit_assignment__planned__names_partitions_that_are_not_there_wi
     wizard.limits(**LIMITS)
     change = wizard.plans()
     assert [(row.current, row.target) for row in plan_rows(str(change.artifact_id))] == [((3, 1), (2, 1))]
+
+
+def test_a_reassignment__cancelled_half_way__is_planned_to_its_target(
+    cluster: Cluster,
+    refresh: Refresher,
+    make_topic: TopicMaker,
+    mover: Mover,
+    tools: Tools,
+    operator: User,
+    client_of: Callable[[User], Client],
+    tmp_path: Path,
+) -> None:
+    topic = make_topic([[2, 1]], mib=4)
+    mover.start(topic, [3, 1], throttle=200_000)
+    refresh(CollectorKind.REASSIGNMENTS)
+    mover.cancel(topic)
+    for kind in READ:
+        refresh(kind)
+    row = ReassignmentSnapshot.objects.get(cluster=cluster, topic=topic)
+    address = f"/clusters/{cluster.slug}/reassignments/{row.public_id}/"
+    wizard = Wizard(client_of(operator))
+    offered = [form.get("action") for form in Page.read(wizard.client.get(address)).find(".page-actions form")]
+    assert offered == [f"{address}finish/"]
+    wizard.number = int(re.findall(r"/changes/(\d+)/", wizard.client.post(offered[0])["location"])[0])
+    wizard.limits(**LIMITS)
+    [planned_row] = plan_rows(str(wizard.plans().artifact_id))
+    assert (planned_row.name, set(planned_row.current), planned_row.target) == (f"{topic}-0", {1, 2}, (3, 1))
+    file = tmp_path / "rest.json"
+    file.write_bytes(wizard.client.get(f"/changes/{wizard.number}/kafka.json").content)
+    tools.run("reassign", "--reassignment-json-file", str(file), "--execute")
+    wait_until(lambda: tools.replicas(topic) == (3, 1), "the rest is done", 30)

@@ -107,6 +107,7 @@ TABLE: Mapping[str, Row] = {
     "planning:plan_with": form("o", 302, changes=True),
     "planning:throttle": form("o", 302, changes=True),
     "planning:why": form("o", 302, changes=True),
+    "planning:finish_reassignment": form("o", 409, changes=True),  # it goes on
     "planning:kafka_json": page(),
     "planning:rollback_json": page(),
     "planning:topic_rows": page(),
@@ -161,6 +162,7 @@ TABLE: Mapping[str, Row] = {
     "verify:verify": page(post=400),
     "verify:verification": page(),
     "verify:verify_again": form("vopua", 302),
+    "verify:propose_rest": form("o", 409, changes=True),  # what was brought is no JSON
     # Asked for by nobody: then administrators may.
     "verify:verify_stop": form("a", 302),
     "clusters:settings": Row("any", "a", other=200),

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
+from http import HTTPStatus
 from typing import Any, TypedDict
 
 from django.core.paginator import Page
@@ -20,7 +21,7 @@ from kafkadash.clusters.access import PROPOSE, VIEW, cluster_for, is_allowed, ne
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.formatting import LARGEST_INT, format_duration, read_whole_number
 from kafkadash.core.listing import FilterChoice, ListQuery
-from kafkadash.core.messages import choose_plural, message_text
+from kafkadash.core.messages import CodedMessage, choose_plural, message_text
 from kafkadash.core.revalidation import revalidated
 from kafkadash.core.rows import one_moment
 from kafkadash.monitoring.cluster_bar import cluster_bar, read_hint
@@ -29,6 +30,7 @@ from kafkadash.monitoring.freshness import CollectionFreshness, FactFreshness, l
 from kafkadash.monitoring.models import CollectorKind, CollectorRun, MoveOutcome, ReassignmentSnapshot, StartedFrom
 from kafkadash.monitoring.ownership import NEVER_LISTED
 from kafkadash.monitoring.reassignments.progress import seconds_left
+from kafkadash.monitoring.reassignments.unfinished import find_unfinished
 from kafkadash.monitoring.templatetags.figures import percent
 from kafkadash.monitoring.throttles import UNKNOWN_LIMIT, ClusterThrottles, ThrottleLimit
 
@@ -232,7 +234,7 @@ class ReassignmentRow:
 
     @property
     def listed(self) -> bool:
-        """Whether a refresh has found it in Kafka's listing: a quick one of ours may have ended before."""
+        """Return whether a refresh has found it in Kafka's listing: a quick one of ours may have ended before."""
         return self.snapshot.epoch != NEVER_LISTED
 
     @property
@@ -483,22 +485,45 @@ def reassignments(request: HttpRequest, slug: str) -> HttpResponse:
 def reassignment(request: HttpRequest, slug: str, public_id: str) -> HttpResponse:
     """Show one reassignment, running or ended (KIP-240's describe). An id never shows the data of a later one."""
     cluster = cluster_for(request, slug, VIEW)
+    return reassignment_page(request, cluster, find_snapshot(cluster, public_id))
+
+
+def find_snapshot(cluster: Cluster, public_id: str) -> ReassignmentSnapshot:
+    """Raises MissingObject."""
     snapshot = ReassignmentSnapshot.objects.filter(cluster=cluster, public_id=public_id).first()
     if snapshot is None:
         raise MissingObject(CollectionErrorCode.NO_SUCH_REASSIGNMENT, cluster=cluster.name, asked=public_id)
+    return snapshot
+
+
+def reassignment_page(
+    request: HttpRequest,
+    cluster: Cluster,
+    snapshot: ReassignmentSnapshot,
+    *,
+    status: int = HTTPStatus.OK,
+    refused: CodedMessage | None = None,
+) -> HttpResponse:
     bar = cluster_bar(cluster, CollectorKind.REASSIGNMENTS)
     context = {
         **bar,
         "tab": "reassignments",
-        "live_keys": [f"reassignments:{slug}"] if snapshot.ended_at is None else [],
+        "live_keys": [f"reassignments:{cluster.slug}"] if snapshot.ended_at is None else [],
         "row": reassignment_rows(cluster, [snapshot], bar["now"], bar["standing"])[0],
         "freshness": bar["standing"].freshness_of(CollectorKind.REASSIGNMENTS),
         "may_cancel": _may_cancel(request, cluster, [snapshot]),
+        "unfinished": find_unfinished(snapshot),
+        "may_propose": snapshot.ended_at is not None and _may_propose(request, cluster),
+        "refused": refused,
     }
-    return render(request, "monitoring/reassignment.html", context)
+    return render(request, "monitoring/reassignment.html", context, status=status)
 
 
 def _may_cancel(request: HttpRequest, cluster: Cluster, snapshots: Iterable[ReassignmentSnapshot]) -> bool:
     """Return whether one of these is in flight, started by others, and this user may propose its cancel."""
     foreign = any(row.outcome == MoveOutcome.RUNNING and not row.claimed_by for row in snapshots)
-    return foreign and not cluster.read_only and is_allowed(request.user, PROPOSE, cluster)
+    return foreign and _may_propose(request, cluster)
+
+
+def _may_propose(request: HttpRequest, cluster: Cluster) -> bool:
+    return not cluster.read_only and is_allowed(request.user, PROPOSE, cluster)
