@@ -14,10 +14,10 @@ from kafkadash.accounts.errors import MissingObject
 from kafkadash.changes.errors import ChangeRefused
 from kafkadash.clusters.access import PROPOSE, cluster_for, needs
 from kafkadash.clusters.models import Cluster
-from kafkadash.core.messages import CodedMessage, choose_plural, coded
+from kafkadash.core.messages import CodedMessage, coded
 from kafkadash.elections.errors import ElectionErrorCode
 from kafkadash.elections.kind import KIND
-from kafkadash.elections.selection import Selection, read_selection
+from kafkadash.elections.selection import Selection, entitle_selection, read_selection
 from kafkadash.elections.unclean import KIND as UNCLEAN
 from kafkadash.monitoring.cluster_bar import render_with_bar
 from kafkadash.monitoring.models import BrokerState, CollectorKind, TopicState
@@ -95,11 +95,7 @@ def _read_topic(request: HttpRequest, cluster: Cluster) -> str:
 
 def _propose_selection(chosen: Selection) -> ItemProposal:
     wanted: Mapping[str, Any] = {"selection": chosen}
-    return ItemProposal(KIND, wanted, _title_selection(chosen))
-
-
-def _title_selection(chosen: Selection) -> str:
-    return f"Elect preferred leaders of {choose_plural('# partition|# partitions', sum(map(len, chosen.values())))}"
+    return ItemProposal(KIND, wanted, entitle_selection(chosen))
 
 
 def _show_choice(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.formatting import read_whole_number
-from kafkadash.core.messages import CodedMessage, coded
+from kafkadash.core.messages import CodedMessage, choose_plural, coded
 from kafkadash.elections.errors import ElectionErrorCode
 from kafkadash.monitoring.models import TopicState
 
@@ -32,6 +32,11 @@ def read_selection(cluster: Cluster, typed: str) -> Selection | CodedMessage:
             return coded(ElectionErrorCode.PARTITION_FORMAT, typed=name[:_SHOWN])
         found[topic].add(partition)
     return _check_selection(cluster, {topic: sorted(own) for topic, own in found.items()})
+
+
+def entitle_selection(chosen: Selection) -> str:
+    """Return the title of a change that elects the preferred leaders of these partitions."""
+    return f"Elect preferred leaders of {choose_plural('# partition|# partitions', sum(map(len, chosen.values())))}"
 
 
 def _check_selection(cluster: Cluster, selection: Selection) -> Selection | CodedMessage:

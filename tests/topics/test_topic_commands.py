@@ -84,7 +84,9 @@ def test_growth_and_election__are_proposed(world: TopicWorld, by: list[str]) -> 
     assert (code, told["state"], told["items"][0]["content"]["first"]) == (0, "proposed", 2)
     TopicState.objects.filter(name="clicks").update(partitions=[[0, 5, 5, [3, 5], [3, 5], []]], preferred_leaders=0)
     assert run("elect", "--topic", "clicks", *by)[0] == 0
-    assert [change.kind for change in ChangeRequest.objects.order_by("pk")] == ["topic-grow", "election"]
+    told = json.loads(run("elect", "-p", "clicks-0", "clicks-0", *by, "--json")[1])
+    assert [item["item"] for item in told["items"]] == ["clicks-0"]
+    assert [change.kind for change in ChangeRequest.objects.order_by("pk")] == ["topic-grow", "election", "election"]
 
 
 def test_deletion__takes_the_text_that_the_page_asks_for(world: TopicWorld, by: list[str]) -> None:
@@ -106,6 +108,8 @@ def test_bad_input__is_refused_with_its_code(world: TopicWorld, by: list[str], v
     assert_refused(run(*election, "--user", "nobody", *REASON), ShortRunErrorCode.NO_PROPOSER)
     assert_refused(run(*election, *by), ShortRunErrorCode.NOTHING_TO_DO)
     assert_refused(run("elect", "--broker", "9", *by), ElectionErrorCode.SCOPE_UNKNOWN)
+    assert_refused(run("elect", "-p", "clicks-7", *by), ElectionErrorCode.PARTITION_UNKNOWN)
+    assert_refused(run("elect", "-p", "clicks", *by), ElectionErrorCode.PARTITION_FORMAT)
     assert_refused(run("topics", "delete", "nowhere", *by), CollectionErrorCode.TOPIC_NOT_SEEN)
     TopicState.objects.filter(name="orders").update(internal=True)
     assert_refused(run("topics", "delete", "clicks", "orders", *by), TopicErrorCode.NOT_DELETABLE)
