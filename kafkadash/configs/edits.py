@@ -8,7 +8,7 @@ from typing import Any
 
 from kafkadash.configs.errors import ConfigErrorCode
 from kafkadash.configs.kind import find_isr_fault
-from kafkadash.configs.stored import ConfigKey, ConfigOwner, OwnerKind, describe_value
+from kafkadash.configs.stored import ConfigKey, ConfigOwner, describe_value
 from kafkadash.core.messages import CodedMessage, coded, reason_message
 from kafkadash.kafka.config_values import is_of_type
 from kafkadash.monitoring.configs import source_words
@@ -59,9 +59,7 @@ def _show_line(
     owner: ConfigOwner, key: ConfigKey, typed: Mapping[str, str], wrong: Mapping[str, CodedMessage]
 ) -> ConfigLine:
     own = type_value(owner.own_value(key.key))
-    value, source = (owner.config or {}).get(key.key) or key.inherited or (None, "")
-    if owner.kind is OwnerKind.DEFAULT and not own:
-        value, source = None, ""
+    value, source = owner.in_force(key)
     inherited = describe_value(*key.inherited) if key.inherited else ""
     if key.inherited and key.inherited[1] == ConfigSource.DEFAULT:
         inherited = describe_value(key.inherited[0])
@@ -70,7 +68,7 @@ def _show_line(
         key=key,
         own=own,
         value="" if hidden else describe_value(value),
-        source=source_words(str(source)) if source else "not set",
+        source=source_words(source) if source else "not set",
         inherited="" if key.sensitive else inherited,
         lock=key.find_lock(owner),
         typed=typed.get(key.key, own),

@@ -16,6 +16,13 @@ CONFIG_ERROR_MESSAGES: Mapping[ConfigErrorCode, MessageTemplate] = {
         "{cluster} has no such broker.", "Open the page of a broker, and edit its configs from there."
     ),
     ConfigErrorCode.KEY_MISSING: MessageTemplate("A config is required.", "Choose one from the list."),
+    ConfigErrorCode.KEY_REPEATED: MessageTemplate("{key} is given twice.", "Give each config once."),
+    ConfigErrorCode.TYPED_NO_VALUE: MessageTemplate(
+        "“{typed}” sets no config.", "Type key and value, such as retention.ms=86400000."
+    ),
+    ConfigErrorCode.TYPED_NO_KEY: MessageTemplate(
+        "“{typed}” names no config.", "Type the key alone, such as retention.ms."
+    ),
     ConfigErrorCode.KEY_UNKNOWN: MessageTemplate("Kafka describes no config {key}.", "Choose one from the list."),
     ConfigErrorCode.KEY_READ_ONLY: MessageTemplate(
         "{key} is read-only.", "Set it in the broker's properties file, then restart the broker."

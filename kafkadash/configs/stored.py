@@ -52,8 +52,19 @@ class ConfigOwner:
 
     def own_value(self, key: str) -> str | None:
         """Return the value that is set on the owner itself, None where none is."""
-        value, source = (self.config or {}).get(key, (None, None))
-        return value if source == _OWN_SOURCES[self.kind] else None
+        return (self.config or {})[key][0] if self.sets(key) else None
+
+    def sets(self, key: str) -> bool:
+        """Return whether a value is set on the owner itself, also a sensitive one, which nobody knows."""
+        _, source = (self.config or {}).get(key, (None, None))
+        return source == _OWN_SOURCES[self.kind]
+
+    def in_force(self, key: ConfigKey) -> tuple[str | None, str]:
+        """Return value and source; the source is '' where none is known, or the default of all brokers sets none."""
+        if self.kind is OwnerKind.DEFAULT and not self.sets(key.key):
+            return None, ""
+        value, source = (self.config or {}).get(key.key) or key.inherited or (None, "")
+        return value, source or ""
 
 
 def describe_owner(kind: str, name: str) -> str:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import json
 import re
+
+from django.core.management import call_command
 
 from kafkadash.accounts.models import User
 from kafkadash.changes.models import RequestState
@@ -65,6 +69,10 @@ def test_configs__are_set_as_approved__and_rolled_back(
     refresh(CollectorKind.CONFIGS)
     [stored] = load_owners(cluster, OwnerKind.TOPIC, [topic_id]).values()
     assert {key: stored.own_value(key) for key in stored.config or {} if stored.own_value(key)} == after
+    out = io.StringIO()
+    call_command("configs", "describe", "--topic", topic, "--cluster", cluster.slug, "--json", stdout=out)
+    [described] = json.loads(out.getvalue())["owners"]
+    assert {config["key"]: config["value"] for config in described["configs"]} == after
     back = queue(cluster, KIND, propose_rollback(change, operator).input, operator)
     run = step_until(back, RequestState.DONE, RequestState.STALE)
     assert run is not None, back.stale_reasons
