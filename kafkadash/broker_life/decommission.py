@@ -125,7 +125,7 @@ class BrokerFacts:
 
     @property
     def fencing_untold(self) -> bool:
-        """Whether the cluster lists no stopped brokers and does not tell which are fenced (before Kafka 4.0)."""
+        """Return whether the cluster lists no stopped brokers and does not tell which are fenced (before Kafka 4.0)."""
         return self.row.fenced is None
 
 

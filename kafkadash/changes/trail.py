@@ -62,7 +62,7 @@ _OF_CONTENT = frozenset(
         "change.turn_came",
     }
 )
-"""What was done with one content: the digest says with which. Of the others it would only repeat it."""
+"""Actions on one content, which the digest names. On other events the digest would only repeat itself."""
 _MB = 1_000_000
 
 

@@ -25,7 +25,7 @@ from kafkadash.short_runs.pages import ItemProposal, create_item_draft
 
 
 class BulkForm(TopicChoiceForm):
-    """One config of many topics. ``ids``: the chosen topics by their IDs, once the form is valid."""
+    """Form for one config of many topics. ``ids``: the chosen topics by their IDs, once the form is valid."""
 
     key = forms.CharField(label="Config", required=False)
     value = forms.CharField(

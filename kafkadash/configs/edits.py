@@ -16,7 +16,7 @@ from kafkadash.monitoring.models import ConfigSource
 
 MOST_CHARACTERS = 4_000
 EMPTY = '""'
-"""What is typed for a value that is set and empty: an empty field is a config that is not set."""
+"""Text that is typed for a value that is set and empty: an empty field is a config that is not set."""
 _SHOWN = 40
 _LOCK_WORDS: Mapping[object, str] = {
     ConfigErrorCode.KEY_READ_ONLY: "read-only: set in the properties file of a broker",

@@ -35,7 +35,7 @@ def find_range(ranges: Sequence[ChartRange], name: str | None, default: int = 0)
 
 @dataclass(frozen=True, slots=True)
 class ChartLine:
-    """One line. ``values`` are in the unit of the chart, one for each time."""
+    """Line of a chart. ``values`` are in the unit of the chart, one for each time."""
 
     label: str
     ink: Ink

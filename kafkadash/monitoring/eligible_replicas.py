@@ -44,7 +44,7 @@ class EligibleReading:
 
 @dataclass(frozen=True, slots=True)
 class LeaderCandidates:
-    """What is stored of a partition: ELR and last known ELR (None: unknown), and the log ends of live replicas."""
+    """Stored candidates of a partition: ELR and last known ELR (None: unknown), and the log ends of live replicas."""
 
     eligible: tuple[int, ...] | None
     last_known: tuple[int, ...] | None

@@ -533,7 +533,7 @@ class TopicState(models.Model):
 
     @property
     def deletable(self) -> bool:
-        """Whether kafkadash deletes such topics: not internal ones, nor those without an ID, before Kafka 2.8."""
+        """Return whether kafkadash deletes the topic; internal ones and those without an ID (before Kafka 2.8) stay."""
         return not self.internal and self.topic_id != self.name
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from abc import ABC, abstractmethod
 from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -25,7 +26,7 @@ BAD = 2
 """Exit code: bad input, or nothing was collected."""
 
 
-class StoredFactsCommand(BaseCommand):
+class StoredFactsCommand(BaseCommand, ABC):
     """``answer`` prints; with ``--json`` it ends with ``print_json``, and so does a failure."""
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -37,9 +38,9 @@ class StoredFactsCommand(BaseCommand):
             self.stdout.write(json.dumps(message_json(error.message), indent=2, ensure_ascii=False))
             sys.exit(error.returncode)
 
+    @abstractmethod
     def answer(self, options: Mapping[str, Any]) -> None:
         """Raises CodedCommandError."""
-        raise NotImplementedError
 
     def print_age(self, freshness: FactFreshness) -> None:
         assert freshness.taken_at is not None, "find_freshness came first"

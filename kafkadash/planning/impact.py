@@ -152,9 +152,9 @@ class PlanImpact:
 
 
 START_AND_END_S = 12.0
-"""What a run takes at least besides copying: its throttles are set and heard of, the first moves are submitted, what
-has arrived is waited for until it is in sync, every row is read again and the throttles are taken away. Of runs of 2 to
-50 s on a real cluster that was 12 to 17 s, whatever they copied.
+"""Least time of a run besides copying: its throttles are set and heard of, the first moves are submitted, replicas that
+have arrived are waited for until they are in sync, every row is read again and the throttles are removed. Runs of 2 to
+50 s on a real cluster took 12 to 17 s for that, whatever they copied.
 """
 
 

@@ -97,7 +97,7 @@ PICKER_PAGE = 50
 
 @dataclass(frozen=True, slots=True)
 class TopicPicker:
-    """One page of the list in which topics are ticked.
+    """Page of the list in which topics are ticked.
 
     ``matching`` topics match the search, of which the box above the list ticks ``tickable``. ``chosen`` of these are
     ticked, ``elsewhere`` of them on other pages. ``held`` are all that are ticked and not on this page, ``unknown`` are

@@ -199,7 +199,7 @@ TABLE: Mapping[str, Row] = {
 
 
 def expected(row: Row, person: str, where: Where, verb: Verb) -> set[int]:
-    """What this person is answered. A wrong verb may be told before the right."""
+    """Return the statuses that this person may be answered. A wrong verb may be told before the right."""
     answer = row.get if verb == "get" else row.post
     who = row.posts if verb == "post" and row.posts else row.who
     allowed = set(answer) if isinstance(answer, tuple) else {answer}
@@ -219,8 +219,8 @@ def expected(row: Row, person: str, where: Where, verb: Verb) -> set[int]:
 
 
 def requests_to(row: Row) -> Iterator[tuple[Where, str, Verb]]:
-    """Who sends what, left out where it equals another: on the third cluster, everybody with a role on the first two
-    is one; on the read-only one, reading is as on the first where it may not be refused.
+    """Yield the requests to a route, without those that equal another: on the third cluster, everybody with a role on
+    the first two is one; on the read-only one, reading is as on the first where it may not be refused.
     """
     for where in WHERES if row.of in ("cluster", "any") else WHERES[:1]:
         for person in PEOPLE:

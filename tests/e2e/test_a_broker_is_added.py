@@ -40,7 +40,7 @@ def test_a_broker_that_was_added__gets_its_share_as_proposed_approved_and_run__a
     assert {broker: rack for broker, (_, _, rack, _) in product.tools.brokers().items()}[ADDED] == RACK
     alice.goto("/clusters/demo/brokers/")
     expect(_cell(alice, ADDED, "replicas")).to_have_text("0", timeout=REFRESHED_MS)
-    # It is registered first, and fenced until it has caught up.
+    # The new broker registers first, and is fenced until it has caught up.
     expect(alice.locator(f"#broker-{ADDED} .status-mark[data-state=ok]").first).to_be_visible(timeout=REFRESHED_MS)
     # Topics that other tests deleted may still be listed.
     wait_until(lambda: _is_listed_as_counted(alice, product), "the page counts what Kafka's tool counts", 60)

@@ -40,7 +40,7 @@ class FreshSizes:
     def __init__(self, sizes: Sizes, estimates: Mapping[str, str] | None, memory: RunMemory | None) -> None:
         self.sizes, self.estimates = sizes, estimates
         self.memory = memory
-        """What the last measurement left; the next one uses it up."""
+        """Memory that the last measurement left; the next one uses it up."""
 
 
 def fresh_sizes(execution: Execution, moves: Sequence[RunRow]) -> FreshSizes:

@@ -250,9 +250,9 @@ class LagBasis(StrEnum):
     MEASURED = "measured"
     """The log end passed the commit between two looks."""
     ESTIMATED = "estimated"
-    """It did before the first look; as if records were always written at the rate between first and last look."""
+    """The log end passed the commit before the first look; computed with the rate between first and last look."""
     AT_LEAST = "at least"
-    """It did before the first look, and nothing was written since: older than all that was seen."""
+    """The log end passed the commit before the first look, and nothing was written since: older than all looks."""
 
 
 class TimeLag(NamedTuple):
@@ -312,7 +312,7 @@ class LagDrain(StrEnum):
     EMPTY = "empty"
     """Nothing waits."""
     KEEPS_UP = "keeps up"
-    """What waits is less than what is read between two looks: it is on its way, whichever way the lag goes."""
+    """Fewer records wait than are read between two looks: they are on their way, whichever way the lag goes."""
     DRAINS = "drains"
     NEVER = "never"
     """Read no faster than written."""

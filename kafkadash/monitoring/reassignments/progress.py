@@ -16,7 +16,7 @@ RATE_MIN_WINDOW_S = 15.0
 RATE_MIN_SAMPLES = 3
 
 ANEW_AFTER_S = 90.0
-"""What stood still for so long and goes on is measured from there: how slow it was says nothing of how fast it is."""
+"""A copy that stood still for so long and goes on is measured anew: the pause tells nothing about its rate."""
 
 EXPECTED_WEIGHT = 0.1
 """Weight of an expected rate: a quarter of a minute of samples outweighs it."""

@@ -117,7 +117,7 @@ class SampleWindows:
     _of: dict[str, Ints] = field(default_factory=lambda: {name: np.empty(0, np.int64) for name in _NEW}, init=False)
     _open: Flags = field(default_factory=lambda: np.empty(0, np.bool_), init=False)
     fell: Flags = field(default_factory=lambda: np.empty(0, np.bool_), init=False)
-    """Whether a lag of the window was smaller than one before it."""
+    """Flags of windows in which a lag was smaller than one before it."""
     times: Ints = field(default_factory=lambda: np.empty(0, np.int64), init=False)
     """Commits of which the time is known; ``first_at`` and ``last_at``: those of the oldest and the newest."""
     first_at: Floats = field(default_factory=lambda: np.empty(0), init=False)
