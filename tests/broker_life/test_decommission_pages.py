@@ -11,6 +11,7 @@ from django.test import Client
 from kafkadash.accounts.models import User
 from kafkadash.broker_life import cordon, unregister
 from kafkadash.broker_life.errors import BrokerLifeErrorCode
+from kafkadash.broker_life.reasons import BrokerReasonCode
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
 from kafkadash.monitoring.models import BrokerState, BrokerWeights, ClusterState, CollectorKind, CollectorRun
@@ -161,9 +162,11 @@ def test_page__broker_or_directory_is_unknown__is_not_found(client: Client, brok
 
 
 def test_unregister_page__asks_for_the_id(client: Client, world: BrokerWorld) -> None:
-    assert "broker 6: The broker runs" in client.get(address(EMPTY, "unregister")).text
+    page = Page.read(client.get(address(EMPTY, "unregister")))
+    assert page.tells(BrokerReasonCode.ALIVE, "#left-out")
     world.stop()
-    assert "(type 6)" in client.get(address(EMPTY, "unregister")).text
+    page = Page.read(client.get(address(EMPTY, "unregister")))
+    assert page.figures("[for=confirm]") == ["6"]
     refused = client.post(address(EMPTY, "unregister"), {**WHY, "confirm": "5"})
     assert (refused.status_code, ChangeRequest.objects.count()) == (400, 0)
     assert ShortRunErrorCode.NOT_CONFIRMED in refused.text

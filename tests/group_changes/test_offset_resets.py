@@ -23,6 +23,7 @@ from kafkadash.short_runs.reasons import ItemReasonCode
 from kafkadash.short_runs.rollback import propose_rollback
 from tests.group_changes.conftest import GroupWorld
 from tests.groups import group_seen, samples
+from tests.pages.conftest import figures_of
 from tests.raised_codes import raises_code
 
 pytestmark = pytest.mark.django_db
@@ -43,15 +44,17 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, point: str) -> Iterator[None]:
         yield
 
 
-def planned(world: GroupWorld, wanted: dict[str, Any]) -> dict[str, str]:
-    return {item.subject: describe_reset(item, None).after for item in plan_reset(world.cluster, wanted).items}
+def planned(world: GroupWorld, wanted: dict[str, Any]) -> dict[str, list[str]]:
+    """Return subject → figures of the offset that it gets."""
+    items = plan_reset(world.cluster, wanted).items
+    return {item.subject: figures_of(describe_reset(item, None).after) for item in items}
 
 
-AFTER: dict[str, tuple[dict[str, Any], str]] = {
-    "earliest": ({}, "0; log start; replays 60 records; read again at the start"),
-    "latest": ({}, "100; log end; skips 40 records; read again at the start"),
-    "shift": ({"by": -10}, "50; shift by -10; replays 10 records"),
-    "time": ({"at_ms": 1_000}, "first record since 1970-01-01 00:00:01 UTC; offset unknown until the start"),
+AFTER: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "earliest": ({}, ["0", "60"]),
+    "latest": ({}, ["100", "40"]),
+    "shift": ({"by": -10}, ["50", "10"]),
+    "time": ({"at_ms": 1_000}, ["1970", "00:00:01"]),
 }
 
 
@@ -63,13 +66,8 @@ def test_plan__has_the_target_that_stored_rows_tell(world: GroupWorld) -> None:
 
 def test_plan__of_a_topic__has_partitions_without_commit_as_unknown(world: GroupWorld) -> None:
     items = plan_reset(world.cluster, world.wanted("latest", "orders", [0, 2])).items
-    assert [(item.subject, describe_reset(item, None).before) for item in items] == [
-        ("orders-0", "60"),
-        ("orders-2", "none committed"),
-    ]
-    assert describe_start(items)[0] == (
-        "40 records skipped, 0 records replayed, unknown for 1 partition, counted by offsets as of planning."
-    )
+    assert {item.subject: item.content["committed"] for item in items} == {"orders-0": 60, "orders-2": None}
+    assert figures_of(describe_start(items)[0]) == ["40", "0", "1"]
     TopicState.objects.filter(name="orders").delete()
     assert plan_reset(world.cluster, world.wanted("latest")).items == []
 
