@@ -513,6 +513,7 @@ def reassignment_page(
         "freshness": bar["standing"].freshness_of(CollectorKind.REASSIGNMENTS),
         "may_cancel": _may_cancel(request, cluster, [snapshot]),
         "unfinished": find_unfinished(snapshot),
+        "metadata_at": bar["standing"].freshness_of(CollectorKind.METADATA).taken_at,
         "may_propose": snapshot.ended_at is not None and _may_propose(request, cluster),
         "refused": refused,
     }
