@@ -30,6 +30,7 @@ from kafkadash.devtools.playground.cluster import KafkaPlayground
 from kafkadash.monitoring.models import (
     BrokerState,
     BrokerWeights,
+    Capabilities,
     ClusterState,
     CollectorKind,
     ConfigSource,
@@ -45,6 +46,9 @@ from tests.agreement.conftest import Mover, Refresher, TopicMaker
 from tests.agreement.tools import DEFAULT, EARLIEST, LATEST, DescribedPartition, DescribedTopic, Tools
 from tests.waiting import wait_until
 
+RELEASE_LEVELS = {"4.3-IV0": 30}
+"""Levels of metadata.version by release (class org.apache.kafka.server.common.MetadataVersion)."""
+
 
 def test_cluster__id_and_brokers__equal_what_kafka_cluster_prints(
     cluster: Cluster, refresh: Refresher, tools: Tools
@@ -55,6 +59,20 @@ def test_cluster__id_and_brokers__equal_what_kafka_cluster_prints(
     assert cluster.kafka_id == tools.cluster_id()
     assert cluster.mode == ClusterMode.KRAFT
     assert stored_brokers(cluster) == tools.brokers()
+
+
+def test_features__levels_in_force_and_supported__equal_what_kafka_features_prints(
+    cluster: Cluster, refresh: Refresher, tools: Tools
+) -> None:
+    refresh(CollectorKind.VERSIONS)
+    stored = Capabilities.objects.get(cluster=cluster).features
+    told = tools.features()
+    assert stored.keys() == told.keys()
+    assert RELEASE_LEVELS[told["metadata.version"][2]] == stored["metadata.version"]["finalized"]
+    del told["metadata.version"]  # the tool names releases
+    assert {name: tuple(map(int, levels)) for name, levels in told.items()} == {
+        name: (*stored[name]["supported"], stored[name]["finalized"]) for name in told
+    }
 
 
 def stored_brokers(cluster: Cluster) -> dict[int, tuple[str, int, str | None, bool | None]]:

@@ -89,6 +89,12 @@ class Tools:
     def cluster_id(self) -> str:
         return self.run("cluster", "cluster-id").strip().removeprefix("Cluster ID: ")
 
+    def features(self) -> dict[str, tuple[str, str, str]]:
+        """Feature → lowest and highest level that is supported, and the level in force; metadata.version by release."""
+        text = self.run("features", "describe")
+        row = r"Feature: (\S+)\s+SupportedMinVersion: (\S+)\s+SupportedMaxVersion: (\S+)\s+FinalizedVersionLevel: (\S+)"
+        return {name: (low, high, level) for name, low, high, level in re.findall(row, text)}
+
     def brokers(self) -> dict[int, tuple[str, int, str, bool]]:
         """Id → host, port, rack, fenced; of ``kafka-cluster list-endpoints --include-fenced-brokers``."""
         text = self.run("cluster", "list-endpoints", "--include-fenced-brokers")

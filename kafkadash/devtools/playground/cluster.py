@@ -727,6 +727,7 @@ TOOLS = MappingProxyType(
         "groups": "org.apache.kafka.tools.GroupsCommand",
         "leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
         "cluster": "org.apache.kafka.tools.ClusterTool",
+        "features": "org.apache.kafka.tools.FeatureCommand",
     }
 )
 ADDRESS_FLAGS = ("--bootstrap-server", "--bootstrap-controller")
