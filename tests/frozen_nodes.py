@@ -37,8 +37,8 @@ def fenced_broker(playground: KafkaPlayground, broker: int) -> Iterator[None]:
 
 def alive_by(address: str) -> list[int]:
     """Ids of the brokers that the one at ``address`` does not take for dead."""
-    options = {"include_cluster_authorized_operations": False, "endpoint_type": 1, "include_fenced_brokers": False}
-    return sorted(alive.broker_id for alive in raw.ask(address, 60, 2, **options).brokers)
+    answer = raw.ask(address, 3, 12, topics=(), include_topic_authorized_operations=False)
+    return sorted(alive.node_id for alive in answer.brokers)
 
 
 @contextmanager

@@ -15,10 +15,11 @@ RACKS = ("a", "b", "c")
 
 
 class Backend(Protocol):
-    """``has_quorum``: in KRaft mode. Tests marked ``quorum`` are of such clusters only."""
+    """``has_quorum``: in KRaft mode. Tests marked ``quorum`` are of such clusters only. ``release`` of its brokers."""
 
     name: str
     has_quorum: bool
+    release: tuple[int, int]
     connection: ClusterConnection
     broker_ids: list[int]
 

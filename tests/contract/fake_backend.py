@@ -23,6 +23,7 @@ _SOURCES = {
 class FakeBackend:
     name = "fake"
     has_quorum = True
+    release = (4, 3)
 
     def __init__(self, kafka: FakeKafka) -> None:
         self.kafka = kafka

@@ -25,7 +25,8 @@ class KraftBackend:
     name = "kraft"
     has_quorum = True
 
-    def __init__(self, playground: KafkaPlayground, scratch: Path) -> None:
+    def __init__(self, playground: KafkaPlayground, scratch: Path, release: tuple[int, int] = (4, 3)) -> None:
+        self.release = release
         self._playground = playground
         self._scratch = scratch
         self.connection = ClusterConnection("kraft", 1, tuple(playground.bootstrap.split(",")))

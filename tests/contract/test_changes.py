@@ -64,6 +64,8 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.contract
 
 DEADLINE = 10.0
+GUARDED = (4, 1)
+"""The first release with a guard of the replication factor (KIP-860)."""
 LEADERS, FOLLOWERS = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 SET, DELETE, APPEND, SUBTRACT = ConfigOperation
@@ -121,7 +123,7 @@ def test_a_move_starts_is_retargeted_and_cancelled(admin: WireClient, backend: B
     again = _refusal(_alter(admin, partition, None))
 
     assert started.done == {partition}
-    assert started.guarded is backend.has_quorum  # KIP-860: Kafka 4.1
+    assert started.guarded is (backend.release >= GUARDED)
     assert [(row.adding, row.removing) for row in listed] == [((3,), (1,))]
     assert retargeted.done == {partition}
     assert cancelled.done == {partition}
@@ -174,7 +176,7 @@ def test_the_replication_factor_is_guarded_unless_its_change_is_meant(
     admin: WireClient, backend: Backend, topic_name: str
 ) -> None:
     [partition] = _held(admin, backend, topic_name, [[1, 2]])
-    if not backend.has_quorum:  # Kafka 3.9 has no guard, and the answer says so
+    if backend.release < GUARDED:
         assert not _alter(admin, partition, (1, 2, 3)).guarded
         _alter(admin, partition, None)
         return
@@ -250,7 +252,8 @@ def test_topics_are_created_as_assigned__and_what_kafka_refuses_is_told_of_each(
     assert created.done == {first, second}
     assert {name: error.code for name, error in created.refused.items()} == {twice: 39, unknown: 40}
     assert again.refused[first].code == 36
-    wait_until(lambda: [row[1] for row in backend.topic(first)] == [(2, 1), (3, 2)], "the brokers know the topic")
+    wait_until(lambda: not admin.metadata(deadline=DEADLINE, topics=[first]).topics[0].error, "the brokers know it")
+    assert [row[1] for row in backend.topic(first)] == [(2, 1), (3, 2)]
     assert backend.configs(first)["retention.ms"] == ("60000", "DYNAMIC_TOPIC_CONFIG")
 
 

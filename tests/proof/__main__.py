@@ -23,6 +23,7 @@ PARTS = (
     "tools",
     "mutants",
     "playground",
+    "versions",
     "demo",
     "planner",
     "segments",

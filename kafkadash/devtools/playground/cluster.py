@@ -370,7 +370,8 @@ def _copy_identity(template: Path, cluster: PlaygroundState, layout: PlaygroundL
     # The metadata folder comes last, its identity at its very end: a node without it counts as not formatted.
     for folder in dict.fromkeys([*layout.log_dirs(cluster, node), metadata]):
         folder.mkdir(parents=True)
-        shutil.copy(template / BOOTSTRAP, folder)
+        if (template / BOOTSTRAP).exists():  # since Kafka 4.4 it is in the controllers' log
+            shutil.copy(template / BOOTSTRAP, folder)
         if folder == metadata and node.controller_port is not None:
             snapshots = [path for path in (template / METADATA_TOPIC).iterdir() if path.suffix == ".checkpoint"]
             (folder / METADATA_TOPIC).mkdir()
@@ -594,7 +595,7 @@ STARTED = re.compile(rb"Kafka Server started|\[KafkaServer id=\d+\] started")
 
 _guard = threading.Lock()
 _prepared: dict[Path, KafkaRuntime] = {}
-_prepared_zookeeper: dict[Path, KafkaRuntime] = {}
+_releases: dict[tuple[Path, Path], KafkaRuntime] = {}
 
 
 def prepare_runtime(say: Callable[[str], None]) -> KafkaRuntime:
@@ -610,14 +611,17 @@ def prepare_runtime(say: Callable[[str], None]) -> KafkaRuntime:
         return runtime
 
 
-def prepare_zookeeper_runtime(say: Callable[[str], None]) -> KafkaRuntime:
-    """Return the runtime of brokers that use ZooKeeper, and of ZooKeeper. Raises ServerError."""
+def prepare_release(lock: Path, say: Callable[[str], None]) -> KafkaRuntime:
+    """Return the runtime of another release, whose jars a lock file names. No class archive is recorded for it.
+
+    Raises ServerError (network, disk, no Java).
+    """
     cache = jars.cache_dir()
     with _guard:
-        if cache not in _prepared_zookeeper:
-            distribution = jars.fetch(jars.ZOOKEEPER_LOCK, cache, lambda progress: _tell_progress(say, progress))
-            _prepared_zookeeper[cache] = KafkaRuntime(find_java(), distribution, cache / "none")
-        return _prepared_zookeeper[cache]
+        if (cache, lock) not in _releases:
+            distribution = jars.fetch(lock, cache, lambda progress: _tell_progress(say, progress))
+            _releases[cache, lock] = KafkaRuntime(find_java(), distribution, cache / "no-archive")
+        return _releases[cache, lock]
 
 
 def serves_zookeeper(port: int) -> Callable[[], bool]:
@@ -756,7 +760,7 @@ def run_tool(
 
 READY_SECONDS = 90.0
 STOP_SECONDS = 20.0
-BROKER_CLASS, ZOOKEEPER_CLASS = "kafka.Kafka", "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+ZOOKEEPER_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 VOTER_STOP_SECONDS = 1.0
 # Brokers go before controllers: a broker that finds no controller takes 25 s to give up.
 BROKER_STAGE, COMBINED_STAGE, VOTER_STAGE, ZOOKEEPER_STAGE = 0, 1, 2, 3
@@ -791,7 +795,8 @@ class KafkaPlayground:
 
     `secured` gives the brokers of a new cluster further listeners; it is to be given again for the same folder.
     `detached` nodes outlive this process (the command line); otherwise they belong to it, and another process that
-    calls `up` on the folder is told so. `say` gets one readable line for each step.
+    calls `up` on the folder is told so. `say` gets one readable line for each step. `lock` names the jars of another
+    release; Kafka's tools stay those of ours.
     """
 
     def __init__(
@@ -801,7 +806,9 @@ class KafkaPlayground:
         detached: bool = False,
         say: Callable[[str], None] | None = None,
         secured: SecuredListener | None = None,
+        lock: Path | None = None,
     ) -> None:
+        self._lock = lock
         self.folder = folder.absolute()
         self.detached = detached
         self.secured = secured
@@ -952,7 +959,8 @@ class KafkaPlayground:
     # --- making and starting ---
 
     def _prepare_runtime(self, *, with_zookeeper: bool) -> KafkaRuntime:
-        return prepare_zookeeper_runtime(self._say) if with_zookeeper else prepare_runtime(self._say)
+        lock = jars.ZOOKEEPER_LOCK if with_zookeeper else self._lock
+        return prepare_runtime(self._say) if lock is None else prepare_release(lock, self._say)
 
     def _existing(
         self,
@@ -1047,7 +1055,7 @@ class KafkaPlayground:
         pending = []
         try:
             for server in servers:
-                command = runtime.zookeeper_command(ZOOKEEPER_CLASS, self.layout.properties(server))
+                command = runtime.server_command(self.layout.properties(server), main_class=ZOOKEEPER_CLASS)
                 log = self.layout.log(server.name)
                 rotated_size(log)
                 child = spawn(self.folder, server.name, command, log=log, stage=ZOOKEEPER_STAGE, detached=self.detached)
@@ -1061,14 +1069,10 @@ class KafkaPlayground:
         """The node's process, and what tells whether it serves."""
         log = self.layout.log(node.name)
         offset = rotated_size(log)
-        properties = self.layout.properties(node)
-        with_zookeeper = bool(self.cluster.zookeepers)
         child = spawn(
             self.folder,
             node.name,
-            runtime.zookeeper_command(BROKER_CLASS, properties)
-            if with_zookeeper
-            else runtime.server_command(properties),
+            runtime.server_command(self.layout.properties(node)),
             log=log,
             stage=_start_stage(node),
             detached=self.detached,

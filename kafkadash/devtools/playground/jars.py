@@ -275,14 +275,12 @@ class KafkaRuntime:
     jars: KafkaDistribution
     archive: Path
 
-    def server_command(self, properties: Path, record: Path | None = None) -> list[str]:
+    def server_command(
+        self, properties: Path, record: Path | None = None, main_class: str = "kafka.Kafka"
+    ) -> list[str]:
         """Run one node; with `record`, write a class archive there when it ends."""
         flags = [self.java.record_flag(record)] if record is not None else self.java.use_flags(self.archive)
-        return self._command(flags, SERVER_LOG4J, "kafka.Kafka", [str(properties)])
-
-    def zookeeper_command(self, main_class: str, properties: Path) -> list[str]:
-        """Run a ZooKeeper server, or a broker that uses ZooKeeper; ``jars`` are those of ``ZOOKEEPER_LOCK``."""
-        return self._command([], RELOAD4J, main_class, [str(properties)])
+        return self._command(flags, SERVER_LOG4J, main_class, [str(properties)])
 
     def tool_command(self, main_class: str, args: Sequence[str]) -> list[str]:
         return self._command(self.java.use_flags(self.archive), TOOL_LOG4J, main_class, args)
@@ -317,13 +315,18 @@ class KafkaRuntime:
             why = (done.stderr or done.stdout).strip().removesuffix(".")
             raise ServerError(PlaygroundErrorCode.STORAGE_NOT_FORMATTED, file=properties, said=why)
 
+    @property
+    def _logs_by_reload4j(self) -> bool:
+        """Kafka before 4.0, and ZooKeeper."""
+        return any(path.name.startswith("slf4j-reload4j-") for path in self.jars.paths)
+
     def _command(self, flags: Sequence[str], log4j: str, main_class: str, args: Sequence[str]) -> list[str]:
         return [
             str(self.java.path),
             HEAP,
             *JVM_FLAGS,
             *flags,
-            log4j,
+            RELOAD4J if self._logs_by_reload4j else log4j,
             "-cp",
             self.jars.classpath,
             main_class,
