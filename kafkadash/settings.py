@@ -96,6 +96,7 @@ INSTALLED_APPS = [
     "kafkadash.export",
     "kafkadash.history",
     "kafkadash.changes",
+    "kafkadash.topic_rules",
     "kafkadash.planning",
     "kafkadash.verify",
     "kafkadash.execution",

@@ -14,6 +14,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("kafkadash.monitoring.urls")),
     path("", include("kafkadash.history.urls")),
     path("", include("kafkadash.changes.urls")),
+    path("", include("kafkadash.topic_rules.urls")),
     path("", include("kafkadash.planning.urls")),
     path("", include("kafkadash.execution.urls")),
     path("", include("kafkadash.verify.urls")),

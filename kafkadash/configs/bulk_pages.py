@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods
 from kafkadash.changes.errors import ChangeRefused
 from kafkadash.clusters.access import PROPOSE, cluster_for, needs
 from kafkadash.clusters.models import Cluster
-from kafkadash.configs.edits import find_edit_fault, read_typed
+from kafkadash.configs.edits import find_edit_fault, find_lock, read_typed
 from kafkadash.configs.errors import ConfigErrorCode
 from kafkadash.configs.kind import KIND
 from kafkadash.configs.stored import ConfigKey, OwnerKind, load_keys
@@ -22,6 +22,7 @@ from kafkadash.monitoring.cluster_bar import render_with_bar
 from kafkadash.monitoring.models import CollectorKind
 from kafkadash.planning.topic_form import TopicChoiceForm
 from kafkadash.short_runs.pages import ItemProposal, create_item_draft
+from kafkadash.topic_rules.models import load_rules
 
 
 class BulkForm(TopicChoiceForm):
@@ -34,7 +35,7 @@ class BulkForm(TopicChoiceForm):
 
     def __init__(self, *args: Any, cluster: Cluster, keys: dict[str, ConfigKey], **kwargs: Any) -> None:
         super().__init__(*args, cluster=cluster, **kwargs)
-        self._keys = keys
+        self._keys, self.rules = keys, load_rules(cluster)
 
     def clean(self) -> dict[str, Any]:
         values = self.cleaned_data
@@ -42,8 +43,8 @@ class BulkForm(TopicChoiceForm):
         described = self._keys.get(key)
         if not key:
             self._refuse("key", ConfigErrorCode.KEY_MISSING)
-        elif fault := find_edit_fault(None, key, described, value):
-            locked = described is None or described.find_lock() is not None
+        elif fault := find_edit_fault(None, key, described, value, self.rules):
+            locked = described is None or find_lock(described, self.rules) is not None
             self._refuse("key" if locked else "value", fault)
         return {"key": key, "value": value, "ids": self.choose_ids(internal=True)}
 
@@ -78,6 +79,6 @@ def _show_form(
     refused: CodedMessage | None = None,
     status: HTTPStatus = HTTPStatus.OK,
 ) -> HttpResponse:
-    free = [key for key in keys.values() if key.find_lock() is None]
+    free = [key for key in keys.values() if find_lock(key, form.rules) is None]
     told = {"tab": "topics", "form": form, "keys": free, "refused": refused}
     return render_with_bar(request, cluster, CollectorKind.CONFIGS, "configs/topics.html", told, status)

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafkadash.configs.errors import ConfigErrorCode
-from kafkadash.configs.kind import find_isr_fault
-from kafkadash.configs.stored import ConfigKey, ConfigOwner, describe_value
+from kafkadash.configs.kind import find_isr_fault, rule_edit
+from kafkadash.configs.stored import ConfigKey, ConfigOwner, OwnerKind, describe_value
 from kafkadash.core.messages import CodedMessage, coded, reason_message
 from kafkadash.kafka.config_values import is_of_type
 from kafkadash.monitoring.configs import source_words
 from kafkadash.monitoring.models import ConfigSource
+from kafkadash.topic_rules.reasons import KeyNotAllowed, RuleReasonCode
+from kafkadash.topic_rules.rules import TopicRuleSet, find_broken
 
 MOST_CHARACTERS = 4_000
 EMPTY = '""'
@@ -23,6 +25,7 @@ _LOCK_WORDS: Mapping[object, str] = {
     ConfigErrorCode.KEY_SENSITIVE: "sensitive: set with kafka-configs",
     ConfigErrorCode.KEY_OF_THROTTLES: "throttle: set and removed by runs",
     ConfigErrorCode.KEY_TOO_LONG: "set with kafka-configs",
+    RuleReasonCode.KEY: "not allowed by the topic rules",
 }
 
 
@@ -49,14 +52,19 @@ def list_lines(
     keys: Mapping[str, ConfigKey],
     typed: Mapping[str, str],
     wrong: Mapping[str, CodedMessage],
+    rules: TopicRuleSet,
 ) -> list[ConfigLine]:
     """Return a line for each config, those that are set on the owner first, then by key."""
-    lines = [_show_line(owner, key, typed, wrong) for key in keys.values()]
+    lines = [_show_line(owner, key, typed, wrong, rules) for key in keys.values()]
     return sorted(lines, key=lambda line: (not line.own, line.key.key))
 
 
 def _show_line(
-    owner: ConfigOwner, key: ConfigKey, typed: Mapping[str, str], wrong: Mapping[str, CodedMessage]
+    owner: ConfigOwner,
+    key: ConfigKey,
+    typed: Mapping[str, str],
+    wrong: Mapping[str, CodedMessage],
+    rules: TopicRuleSet,
 ) -> ConfigLine:
     own = type_value(owner.own_value(key.key))
     value, source = owner.in_force(key)
@@ -70,7 +78,7 @@ def _show_line(
         value="" if hidden else describe_value(value),
         source=source_words(source) if source else "not set",
         inherited="" if key.sensitive else inherited,
-        lock=key.find_lock(owner),
+        lock=find_lock(key, rules, owner),
         typed=typed.get(key.key, own),
         wrong=wrong.get(key.key),
     )
@@ -108,7 +116,9 @@ class TypedEdits:
     typed: Mapping[str, str]
 
 
-def read_edits(owner: ConfigOwner, keys: Mapping[str, ConfigKey], sent: Mapping[str, str]) -> TypedEdits:
+def read_edits(
+    owner: ConfigOwner, keys: Mapping[str, ConfigKey], sent: Mapping[str, str], rules: TopicRuleSet
+) -> TypedEdits:
     """Return what somebody changed in the form: fields whose text is another one than the form was shown with.
 
     A field is ``value:KEY``, with its first text in ``was:KEY``. Fields of keys that Kafka does not describe are wrong.
@@ -123,7 +133,7 @@ def read_edits(owner: ConfigOwner, keys: Mapping[str, ConfigKey], sent: Mapping[
         if value == read_typed(sent.get(f"was:{key_name}", "")):
             continue
         typed[key_name] = text
-        fault = find_edit_fault(owner, key_name, key, value)
+        fault = find_edit_fault(owner, key_name, key, value, rules)
         if fault is not None:
             wrong[key_name] = fault
         else:
@@ -131,13 +141,26 @@ def read_edits(owner: ConfigOwner, keys: Mapping[str, ConfigKey], sent: Mapping[
     return TypedEdits(edits, wrong, typed)
 
 
+def find_lock(key: ConfigKey, rules: TopicRuleSet, owner: ConfigOwner | None = None) -> CodedMessage | None:
+    """Return why nobody edits this config of an owner, of topics where none is given; None where somebody may."""
+    allowed = rules.topic_keys if owner is None or owner.kind is OwnerKind.TOPIC else rules.broker_keys
+    ruled = None if allowed.allows(key.key) else reason_message(KeyNotAllowed(key.key))
+    return key.find_lock(owner) or ruled
+
+
 def find_edit_fault(
-    owner: ConfigOwner | None, name: str, key: ConfigKey | None, value: str | None
+    owner: ConfigOwner | None, name: str, key: ConfigKey | None, value: str | None, rules: TopicRuleSet
 ) -> CodedMessage | None:
-    """Return why a config cannot be edited so, None where Kafka may take it."""
+    """Return why a config of an owner, or of topics, cannot be edited so.
+
+    None where Kafka may take it and the topic rules allow it.
+    """
     if key is None:
         return coded(ConfigErrorCode.KEY_UNKNOWN, key=name[:_SHOWN] or EMPTY)
-    if fault := key.find_lock(owner) or find_value_fault(key, value):
+    if fault := find_lock(key, rules, owner) or find_value_fault(key, value):
         return fault
+    of = owner.kind if owner is not None else OwnerKind.TOPIC
+    for broken in find_broken(rules, rule_edit(name, of, name, value, key.inherited or ())):
+        return reason_message(broken)
     isr_fault = find_isr_fault(owner, name, value) if owner is not None else None
     return reason_message(isr_fault) if isr_fault is not None else None

@@ -52,6 +52,7 @@ from kafkadash.short_runs.kinds import (
 )
 from kafkadash.short_runs.plans import share_of_partitions
 from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
+from kafkadash.topic_rules.rules import RuledItem
 
 KIND = "config-edit"
 BATCH = 1000
@@ -284,6 +285,22 @@ def find_rights(items: Items) -> list[NeededRight]:
     return [*([NeededRight("AlterConfigs")] if others else []), *of_topics]
 
 
+def list_ruled(items: Items) -> list[RuledItem]:
+    """Return what the topic rules judge: configs of topics, brokers and the default, with what they inherit."""
+    return [
+        rule_edit(
+            item.subject, item.content["of"], item.content["key"], item.content["value"], item.content["inherited"]
+        )
+        for item in items
+    ]
+
+
+def rule_edit(subject: str, of: str, key: str, value: str | None, inherited: Sequence[str | None]) -> RuledItem:
+    """Return an edit as the topic rules judge it; ``inherited``: value and source, none where they are unknown."""
+    known = {key: inherited[0]} if inherited else {}
+    return RuledItem(subject, configs={key: value}, inherited=known, of_broker=of != OwnerKind.TOPIC)
+
+
 # ---- words
 
 
@@ -346,5 +363,6 @@ def make_known() -> None:
             approvals_of_items=count_approvals,
             validate=partial(alter_configs, make_change, validate_only=True),
             rollback_input=find_rollback,
+            ruled=list_ruled,
         )
     )

@@ -23,6 +23,7 @@ from kafkadash.monitoring.cluster_bar import render_with_bar
 from kafkadash.monitoring.models import CollectorKind
 from kafkadash.monitoring.topics import find_topic
 from kafkadash.short_runs.pages import ItemProposal, create_item_draft
+from kafkadash.topic_rules.models import load_rules
 
 TABS = {OwnerKind.TOPIC: "topics", OwnerKind.BROKER: "brokers", OwnerKind.DEFAULT: "brokers"}
 
@@ -63,7 +64,7 @@ def _edit(request: HttpRequest, cluster: Cluster, owner: ConfigOwner) -> HttpRes
         return _show_form(request, cluster, owner, keys)
     if owner.config is None:
         return _show_form(request, cluster, owner, keys, status=HTTPStatus.CONFLICT)
-    read = read_edits(owner, keys, request.POST.dict())
+    read = read_edits(owner, keys, request.POST.dict(), load_rules(cluster))
     if read.wrong:
         return _show_form(request, cluster, owner, keys, read, status=HTTPStatus.BAD_REQUEST)
     if not read.edits:
@@ -89,7 +90,7 @@ def _show_form(
     status: HTTPStatus = HTTPStatus.OK,
 ) -> HttpResponse:
     typed, wrong = (read.typed, read.wrong) if read else ({}, {})
-    lines = [] if owner.config is None else list_lines(owner, keys, typed, wrong)
+    lines = [] if owner.config is None else list_lines(owner, keys, typed, wrong, load_rules(cluster))
     told = {
         "tab": TABS[owner.kind],
         "owner": owner,

@@ -18,7 +18,7 @@ from enum import StrEnum
 from functools import cache
 from string import Formatter
 from types import NoneType
-from typing import Any, ClassVar, TypeVar, dataclass_transform
+from typing import Any, ClassVar, TypeVar, dataclass_transform, overload
 
 from kafkadash.core.formatting import (
     format_duration,
@@ -417,6 +417,18 @@ def message_part(message: CodedMessage, part: str) -> str:
         return _fill(getattr(_MESSAGES.get(code), part, ""), message.params)
     except _UNFILLABLE:
         return _as_code(code, message.params)
+
+
+@overload
+def reason_message(reason: CodedReason) -> CodedMessage: ...
+
+
+@overload
+def reason_message(reason: None) -> None: ...
+
+
+@overload
+def reason_message(reason: CodedReason | None) -> CodedMessage | None: ...
 
 
 def reason_message(reason: CodedReason | None) -> CodedMessage | None:

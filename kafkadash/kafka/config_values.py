@@ -55,3 +55,15 @@ def is_of_type(value: str, kind: ConfigType) -> bool:
     if bits is None:
         return True
     return _WHOLE.fullmatch(value) is not None and -(2 ** (bits - 1)) <= int(value) < 2 ** (bits - 1)
+
+
+def read_number(value: str) -> int | float | None:
+    """Return the number that a value is; None where it is none, or one of several."""
+    number = _parse_part(value.strip())
+    return None if isinstance(number, str) else number
+
+
+def largest_number(kind: ConfigType) -> float | None:
+    """Return the largest number of a type, None where values of it are no numbers."""
+    bits = _BITS.get(kind)
+    return float("inf") if kind is ConfigType.DOUBLE else 2 ** (bits - 1) - 1 if bits else None

@@ -98,6 +98,7 @@ ACTIONS: Mapping[str, Mapping[str, str]] = {
         "cluster.enabled": "enabled a cluster",
         "cluster.disabled": "disabled a cluster",
         "cluster.removed": "removed a cluster",
+        "topic_rules.changed": "changed topic rules",
         "allowed_lag.set": "set a lag threshold",
         "allowed_lag.removed": "removed a lag threshold",
     },
@@ -485,7 +486,7 @@ class _AuditObjects:
         if type_ in CHANGE_TYPES:
             url = reverse("changes:request", args=[int(id_)]) if id_ in self._changes else ""
             return f"#{id_} {self._changes.get(id_, '')}".strip(), url
-        if type_ in ("audit", "policy"):
+        if type_ in ("audit", "policy", "topic_rules"):
             return "", ""  # the cluster beside it says of what
         return f"{type_} {id_}".strip(), ""
 

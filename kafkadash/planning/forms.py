@@ -28,7 +28,7 @@ from kafkadash.changes.request_validation import refuse_old_facts
 from kafkadash.clusters.forms import CodedForm
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.formatting import join_items
-from kafkadash.core.messages import coded, message_cause, message_text
+from kafkadash.core.messages import coded, message_cause, message_text, reason_message
 from kafkadash.core.problems import InputProblem
 from kafkadash.monitoring.brokers import broker_state, directory_row
 from kafkadash.monitoring.freshness import freshness_of
@@ -75,6 +75,8 @@ from kafkadash.planning.topic_choice import (
     names_in,
     read_topics,
 )
+from kafkadash.topic_rules.models import load_rules
+from kafkadash.topic_rules.rules import RuledItem, find_broken
 
 
 @dataclass(frozen=True, slots=True)
@@ -645,6 +647,8 @@ class PlannedForm(WizardForm):
             raise form_error(PlanErrorCode.FACTOR_TOO_LOW, factor=factor)
         if factor > self.takers > 0:
             raise form_error(PlanErrorCode.FACTOR_TOO_HIGH, factor=factor, brokers=self.takers)
+        for broken in find_broken(load_rules(self.cluster), RuledItem("", factor=factor)):
+            raise form_error(reason_message(broken))
         return factor
 
     def clean_eps(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
@@ -14,10 +14,13 @@ from kafkadash.changes.checks import CheckOutcome
 from kafkadash.changes.models import ChangeRequest, PlanArtifact
 from kafkadash.changes.plan import PartitionMove, read_rows
 from kafkadash.changes.rights import NeededRight, check_rights, name_topics
+from kafkadash.core.messages import CodedMessage
 from kafkadash.planning.preconditions import PreconditionLimits, check_preconditions
 from kafkadash.planning.proposal import ROLLBACK
 from kafkadash.planning.stored_topology import load_topology
 from kafkadash.planning.window import run_options
+from kafkadash.topic_rules.checks import check_rules, describe_broken, judge_items
+from kafkadash.topic_rules.rules import RuledItem
 
 KEPT_PLANS = 8
 """Unpacked plans that a process keeps; 50,000 rows are about 25 MB."""
@@ -32,7 +35,22 @@ def run_stored_checks(change: ChangeRequest, now: datetime) -> CheckOutcome:
     checked = check_preconditions(rows, run_options(change), limits_of(change.input), loaded.seen, now)
     throttled = name_topics(row.topic for row in rows)
     needed = [NeededRight("Alter"), NeededRight("AlterConfigs"), NeededRight("AlterConfigs", throttled)]
-    return replace(checked, checks=(*checked.checks, check_rights(change.cluster, needed, now)))
+    ruled, restores = list_ruled(rows), bool(limits_of(change.input).taken_back)
+    rules = check_rules(change.cluster, ruled, now, restores=restores) if ruled else ()
+    return replace(checked, checks=(*checked.checks, *rules, check_rights(change.cluster, needed, now)))
+
+
+def find_broken_rules(change: ChangeRequest, rows: Sequence[PartitionMove], now: datetime) -> list[CodedMessage]:
+    """Return what of a plan the topic rules do not allow; a rollback may restore earlier factors."""
+    ruled = () if limits_of(change.input).taken_back else list_ruled(rows)
+    broken = judge_items(change.cluster, ruled, now).first if ruled else {}
+    return [describe_broken(topic, why) for topic, why in broken.items()]
+
+
+def list_ruled(rows: Sequence[PartitionMove]) -> list[RuledItem]:
+    """Return what the topic rules judge: replication factors that change, once for each topic."""
+    changed = {(row.topic, len(row.target)) for row in rows if len(row.target) != len(row.current)}
+    return [RuledItem(topic, factor=factor) for topic, factor in sorted(changed)]
 
 
 @lru_cache(maxsize=KEPT_PLANS)

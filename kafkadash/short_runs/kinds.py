@@ -32,9 +32,12 @@ from kafkadash.kafka.api import (
 )
 from kafkadash.monitoring.models import CollectorKind
 from kafkadash.short_runs.state import ItemReading, PlannedItem
+from kafkadash.topic_rules.rules import RuledItem
 
 FORMAT = 1
 KEPT_LISTS = 8
+ROLLBACK = "rollback"
+"""``ChangeRequest.origin_word`` of a rollback."""
 
 Items = Sequence[PlannedItem]
 DoneItem = tuple[PlannedItem, Mapping[str, Any]]
@@ -80,7 +83,8 @@ class ShortKind:
     ``approvals_of_items``: the fewest approvals of these items, where some need more than others. ``validate``:
     Kafka says of items what ``send`` would do, and changes nothing; what it refuses makes a queued change stale.
     ``rollback_input``: the input of a change that restores what items had before, from items that are done with the
-    values found before each; None where there is no rollback.
+    values found before each; None where there is no rollback. ``ruled``: what of items the topic rules of the cluster
+    judge, where they judge any.
     """
 
     name: str
@@ -105,6 +109,7 @@ class ShortKind:
     approvals_of_items: Callable[[Items], int] | None = None
     validate: Callable[[WholeClient, Items, float], ItemChanged[str]] | None = None
     rollback_input: Callable[[Sequence[DoneItem]], Mapping[str, Any]] | None = None
+    ruled: Callable[[Items], Sequence[RuledItem]] | None = None
 
 
 _kinds: dict[str, ShortKind] = {}

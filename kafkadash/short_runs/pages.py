@@ -29,7 +29,14 @@ from kafkadash.monitoring.models import CollectorKind
 from kafkadash.short_runs.change_kind import preview_items, review_items
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.kinds import Items, ShortKind, is_short, items_of, short_kind
-from kafkadash.short_runs.plans import MadePlan, create_planned_draft, plan_draft, plan_items, shorten_title
+from kafkadash.short_runs.plans import (
+    MadePlan,
+    create_planned_draft,
+    is_rollback,
+    plan_draft,
+    plan_items,
+    shorten_title,
+)
 from kafkadash.short_runs.rollback import propose_rollback
 
 
@@ -179,7 +186,7 @@ def _read_left_out(change: ChangeRequest) -> Sequence[CodedMessage]:
     """Return what the plan of a draft left out; where there is no plan, why there would be none now."""
     if change.artifact_id:
         return [CodedMessage.from_json(stored) for stored in change.left_out]
-    return plan_items(short_kind(change.kind), change.cluster, change.input).left_out
+    return plan_items(short_kind(change.kind), change.cluster, change.input, restores=is_rollback(change)).left_out
 
 
 @post_only("changes:request")

@@ -26,8 +26,9 @@ from kafkadash.core.messages import CodedMessage, coded, reason_message
 from kafkadash.monitoring.freshness import FactFreshness, freshness_of_kind, read_statuses
 from kafkadash.monitoring.models import ClusterState
 from kafkadash.short_runs.errors import ShortRunErrorCode
-from kafkadash.short_runs.kinds import Items, PlannedItems, ShortKind, encode_items, items_of, short_kind
+from kafkadash.short_runs.kinds import ROLLBACK, Items, PlannedItems, ShortKind, encode_items, items_of, short_kind
 from kafkadash.short_runs.validation import check_validation, validate_later
+from kafkadash.topic_rules.checks import check_rules, judge_items, note_left_out
 
 log = structlog.get_logger(__name__)
 
@@ -70,15 +71,28 @@ def read_freshness(kind: ShortKind, cluster: Cluster, now: datetime) -> FactFres
     return max(fresh, key=lambda each: (each.taken_at is None, each.stale, each.age_s or 0.0))
 
 
-def plan_items(kind: ShortKind, cluster: Cluster, wanted: Mapping[str, Any]) -> MadePlan:
-    """Plan an input. The freshness of its facts is read first: the plan is never older than that says."""
-    freshness = read_freshness(kind, cluster, clock.now())
-    return MadePlan(kind, kind.plan(cluster, wanted), freshness)
+def plan_items(kind: ShortKind, cluster: Cluster, wanted: Mapping[str, Any], *, restores: bool = False) -> MadePlan:
+    """Plan an input. The freshness of its facts is read first: the plan is never older than that says.
+
+    Items that the topic rules do not allow are left out, unless the plan is that of a rollback (``restores``).
+    """
+    now = clock.now()
+    freshness = read_freshness(kind, cluster, now)
+    planned = kind.plan(cluster, wanted)
+    if kind.ruled is not None and planned.items and not restores:
+        broken = judge_items(cluster, kind.ruled(planned.items), now).first
+        kept = [item for item in planned.items if item.subject not in broken]
+        planned = PlannedItems(kept, [*planned.left_out, *note_left_out(broken)]) if broken else planned
+    return MadePlan(kind, planned, freshness)
+
+
+def is_rollback(change: ChangeRequest) -> bool:
+    return change.origin_word == ROLLBACK
 
 
 def plan_draft(draft: ChangeRequest) -> ChangeRequest:
     """Plan a draft from its input; without items it stays without a plan. Raises ChangeRefused."""
-    made = plan_items(short_kind(draft.kind), draft.cluster, draft.input)
+    made = plan_items(short_kind(draft.kind), draft.cluster, draft.input, restores=is_rollback(draft))
     return _store(draft, made) if made.items else draft
 
 
@@ -133,7 +147,7 @@ def replan_items(change: ChangeRequest, user: User) -> None:
 
     The new plan is stored after this transaction, which notes who asked for it.
     """
-    made = plan_items(short_kind(change.kind), change.cluster, change.input)
+    made = plan_items(short_kind(change.kind), change.cluster, change.input, restores=is_rollback(change))
     if not made.items:
         raise ChangeRefused(ChangeErrorCode.NOTHING_LEFT, number=change.pk)
     transaction.on_commit(partial(_refresh, change, user, made, *made.encode()))
@@ -175,7 +189,9 @@ def check_items(change: ChangeRequest, now: datetime) -> CheckOutcome:
     check = ChangeCheck("items_fit", CheckSubject.CONTENT, result, title, figure, problems, len(faults))
     validated = (check_validation(change),) if kind.validate is not None else ()
     rights = check_rights(change.cluster, kind.rights(items), now)
-    return CheckOutcome((check, rights, *validated), freshness.taken_at)
+    ruled = kind.ruled(items) if kind.ruled is not None else ()
+    rules = check_rules(change.cluster, ruled, now, restores=is_rollback(change)) if ruled else ()
+    return CheckOutcome((check, *rules, rights, *validated), freshness.taken_at)
 
 
 def share_of_partitions(cluster: Cluster, number: int) -> float | None:

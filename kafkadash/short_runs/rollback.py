@@ -13,13 +13,10 @@ from kafkadash.changes.state_machine import RAN, ChangeState
 from kafkadash.changes.transitions import audit_change
 from kafkadash.clusters.access import PROPOSE
 from kafkadash.short_runs.errors import ShortRunErrorCode
-from kafkadash.short_runs.kinds import short_kind
+from kafkadash.short_runs.kinds import ROLLBACK, short_kind
 from kafkadash.short_runs.models import ShortItem
 from kafkadash.short_runs.plans import create_planned_draft, plan_items, shorten_title
 from kafkadash.short_runs.state import ItemState, PlannedItem
-
-WORD = "rollback"
-"""``ChangeRequest.origin_word``."""
 
 
 @transaction.atomic
@@ -31,7 +28,7 @@ def propose_rollback(change: ChangeRequest, user: User, request: HttpRequest | N
     row = lock_change(change)
     require_permission(user, PROPOSE, row.cluster)
     kind = short_kind(row.kind)
-    begun = ChangeRequest.objects.filter(origin=row, origin_word=WORD, author=user, state=ChangeState.DRAFT).first()
+    begun = ChangeRequest.objects.filter(origin=row, origin_word=ROLLBACK, author=user, state=ChangeState.DRAFT).first()
     if begun is not None:
         return begun
     items = ShortItem.objects.filter(run__request=row, state=ItemState.DONE, before__isnull=False)
@@ -42,12 +39,12 @@ def propose_rollback(change: ChangeRequest, user: User, request: HttpRequest | N
     draft = create_planned_draft(
         row.cluster,
         user,
-        plan_items(kind, row.cluster, wanted),
+        plan_items(kind, row.cluster, wanted, restores=True),
         wanted,
         shorten_title(f"Rollback of #{row.pk}: {row.title}"),
         request=request,
         origin=row,
-        origin_word=WORD,
+        origin_word=ROLLBACK,
     )
     audit_change(row, user, "rollback_proposed", after={"rollback": draft.pk}, request=request)
     return draft

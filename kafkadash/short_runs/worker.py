@@ -35,6 +35,7 @@ from kafkadash.core.messages import (
     is_same_reason,
     reason_columns,
     reason_message,
+    reason_text,
 )
 from kafkadash.core.rows import update_rows
 from kafkadash.kafka.api import KafkaFailure, WholeClient
@@ -44,6 +45,7 @@ from kafkadash.short_runs import fail_points
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.kinds import ShortKind, items_of, short_kind
 from kafkadash.short_runs.models import RUN_FORMAT, ShortItem, ShortOutcome, ShortRun
+from kafkadash.short_runs.plans import is_rollback
 from kafkadash.short_runs.reasons import (
     ClusterUnread,
     ItemsNotValidated,
@@ -70,6 +72,8 @@ from kafkadash.short_runs.state import (
     settle_item,
     verify_item,
 )
+from kafkadash.topic_rules.checks import judge_items
+from kafkadash.topic_rules.reasons import UNJUDGED
 
 log = structlog.get_logger(__name__)
 
@@ -192,6 +196,13 @@ class _ShortStep:
         if wrong:
             self._refuse_items(wrong)
             return
+        if broken := self._find_broken(items):
+            certain = {subject: why for subject, why in broken.items() if not isinstance(why, UNJUDGED)}
+            if certain:
+                self._turn_stale(certain)
+            else:
+                self._block(ShortStartRefused(reason_text(next(iter(broken.values())))))
+            return
         unread = [item.subject for item in items if item.subject not in readings]
         if unread:
             self._block(ItemsUnread(len(unread), unread[0]))
@@ -220,6 +231,13 @@ class _ShortStep:
                 self._block(ItemsNotValidated(subject, error.cause))
                 return False
         return True
+
+    def _find_broken(self, items: Sequence[PlannedItem]) -> Mapping[str, CodedReason]:
+        """Return what of the items the topic rules do not allow by now; a rollback may restore what they do not."""
+        ruled = self.kind.ruled
+        if ruled is None or is_rollback(self.request):
+            return {}
+        return judge_items(self.run.cluster, ruled(items), self.lease.now()).first
 
     def _not_allowed(self) -> CodedReason | None:
         cluster, change = self.run.cluster, self.request
@@ -274,6 +292,9 @@ class _ShortStep:
         if not is_same_reason(once_more, self.run.blocked):
             self._block(once_more, again=SURE_S)
             return
+        self._turn_stale(wrong)
+
+    def _turn_stale(self, wrong: Mapping[str, CodedReason]) -> None:
         told = [
             coded(ShortRunErrorCode.ITEM_DOES_NOT_FIT, item=subject, why=reason_message(why))
             for subject, why in wrong.items()

@@ -28,6 +28,7 @@ from kafkadash.short_runs.change_kind import make_short_kind_known
 from kafkadash.short_runs.kinds import UNCLEAN_APPROVALS, Items, ItemWords, PlannedItems, ShortKind, doubt_refusals
 from kafkadash.short_runs.plans import share_of_partitions
 from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
+from kafkadash.topic_rules.rules import RuledItem
 from kafkadash.topics.errors import TopicCheckTitle, TopicErrorCode
 from kafkadash.topics.names import metric_name
 from kafkadash.topics.placement import BrokerLoad, format_assignment, place_evenly, place_partitions
@@ -174,6 +175,19 @@ def find_risk(cluster: Cluster, items: Items) -> RiskFacts:
     return RiskFacts(0.0, share_of_partitions(cluster, sum(len(item.content["replicas"]) for item in items)))
 
 
+def list_ruled(items: Items) -> list[RuledItem]:
+    """Return what the topic rules judge: names, replication factors and configs."""
+    return [
+        RuledItem(
+            item.subject,
+            new_topic=item.content["topic"],
+            factor=len(item.content["replicas"][0]),
+            configs=item.content["configs"],
+        )
+        for item in items
+    ]
+
+
 def describe_topic(item: PlannedItem, before: Mapping[str, Any] | None) -> ItemWords:
     content = item.content
     parts = [choose_plural("# partition|# partitions", len(content["replicas"])), *describe_placement(content)]
@@ -229,6 +243,7 @@ def make_known() -> None:
             risk=find_risk,
             rights=lambda _: [NeededRight("Create", or_on_topics=True)],
             approvals_of_items=count_approvals,
+            ruled=list_ruled,
             words=describe_topic,
             start_words=describe_start,
             columns=("Topic", "Now", "Planned"),

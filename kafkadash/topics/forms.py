@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Any
 
 from django import forms
 
 from kafkadash.clusters.forms import CodedForm
 from kafkadash.clusters.models import Cluster
+from kafkadash.core import clock
 from kafkadash.core.formatting import read_whole_number
-from kafkadash.core.messages import CodedMessage, coded
+from kafkadash.core.messages import CodedMessage, coded, reason_message
 from kafkadash.monitoring.models import TopicState
+from kafkadash.topic_rules.checks import judge_items
+from kafkadash.topic_rules.reasons import RuleReasonCode
+from kafkadash.topic_rules.rules import RuledItem
 from kafkadash.topics.creation import PlacementBrokers
 from kafkadash.topics.errors import TopicErrorCode
 from kafkadash.topics.names import check_topic_name, metric_name
@@ -32,6 +37,7 @@ MIN_ISR = "min.insync.replicas"
 _KEY = re.compile(r"[a-z0-9.]{1,100}")
 _THROTTLES = frozenset({"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"})
 _SHOWN = 60
+_REASONS_SHOWN = 20
 
 
 class TopicsForm(CodedForm):
@@ -66,6 +72,8 @@ class TopicsForm(CodedForm):
         checked["configs"] = self._check_configs(values.get("configs", ""))
         self._check_min_isr(checked)
         self._check_total(checked)
+        if not self.errors:
+            self._check_rules(checked)
         return checked
 
     def _check_names(self, typed: str) -> list[str]:
@@ -150,6 +158,21 @@ class TopicsForm(CodedForm):
         factor = len(rows[0]) if rows else checked.get("factor")
         if min_isr is not None and factor is not None and min_isr > factor:
             self._refuse("configs", coded(TopicErrorCode.MIN_ISR_TOO_HIGH, min_isr=min_isr, factor=factor))
+
+    def _check_rules(self, checked: Mapping[str, Any]) -> None:
+        """Refuse what the topic rules of the cluster do not allow, each reason once and at its field."""
+        rows = checked.get("assignment")
+        factor, configs = len(rows[0]) if rows else checked["factor"], checked["configs"]
+        items = [RuledItem(name, new_topic=name, factor=factor, configs=configs) for name in checked["names"]]
+        broken = judge_items(self._cluster, items, clock.now()).broken
+        fields: dict[StrEnum, str] = {
+            RuleReasonCode.NAME: "names",
+            RuleReasonCode.NAME_UNJUDGED: "names",
+            RuleReasonCode.FACTOR: "assignment" if rows else "factor",
+        }
+        told = dict.fromkeys(reason for reasons in broken.values() for reason in reasons)
+        for reason in [*told][:_REASONS_SHOWN]:
+            self._refuse(fields.get(reason.code, "configs"), reason_message(reason))
 
     def _check_total(self, checked: Mapping[str, Any]) -> None:
         """Limit what one change plans, shows and stores."""

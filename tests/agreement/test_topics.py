@@ -6,7 +6,11 @@ from kafkadash.accounts.models import User
 from kafkadash.changes.models import RequestState
 from kafkadash.clusters.models import Cluster
 from kafkadash.monitoring.models import TopicState
+from kafkadash.short_runs.kinds import short_kind
 from kafkadash.short_runs.models import ShortItem
+from kafkadash.short_runs.plans import plan_items
+from kafkadash.topic_rules.models import TopicRules
+from kafkadash.topic_rules.reasons import RuleReasonCode
 from kafkadash.topics.creation import KIND, load_brokers
 from kafkadash.topics.deletion import KIND as DELETION
 from kafkadash.topics.growth import KIND as GROWTH
@@ -62,6 +66,31 @@ def test_topics__of_which_kafka_refuses_one__the_other_is_created(
     assert run is not None
     assert (run.outcome, run.counts) == ("exceptions", {"refused": 1})
     assert "made-d" not in tools.topics()
+
+
+def test_topics__that_break_a_topic_rule__are_not_created(
+    cluster: Cluster, refresh: Refresher, tools: Tools, operator: User
+) -> None:
+    for kind in READ:
+        refresh(kind)
+    bounds = {"retention.ms": [3_600_000, 2_592_000_000]}
+    rules = TopicRules.objects.create(
+        cluster=cluster, name_pattern="made-[a-z]", factor_least=2, min_isr_least=2, bounds=bounds
+    )
+    wanted = {"names": ["made-r", "Made"], "assignment": [[1, 2]], "configs": {"retention.ms": "3600000"}}
+    left_out = [note.params["why"].code for note in plan_items(short_kind(KIND), cluster, wanted).left_out]
+    assert left_out == [RuleReasonCode.INHERITED, RuleReasonCode.NAME], "the brokers' default is 1 replica in sync"
+    wanted["configs"] = {"min.insync.replicas": "2", "retention.ms": "3600000"}
+    run = step_until(queue(cluster, KIND, wanted, operator), RequestState.DONE)
+    assert run is not None
+    assert (run.outcome, run.counts) == ("clean", {"done": 1})
+    late = queue(cluster, KIND, {**wanted, "names": ["made-s"]}, operator)
+    rules.factor_least = 3
+    rules.save()
+    assert step_until(late, RequestState.STALE) is None
+    assert {"made-r", "made-s", "Made"} & {*tools.topics()} == {"made-r"}
+    tools.run("topics", "--delete", "--topic", "made-r")
+    rules.delete()
 
 
 def test_partitions__are_added_as_approved(

@@ -97,6 +97,7 @@ TABLE: Mapping[str, Row] = {
     "changes:edit": form("o", (302, 409), changes=True),
     "changes:delete": form("o", (302, 409)),
     "changes:policy": page("a", post=200),
+    "topic_rules:rules": page("a", post=200),
     "planning:new": Row("any", "o", post=(200, 400, 302), other=200),
     # The request here is proposed already: its steps lead to the review page, or say that it is no draft.
     "planning:what": form("o", 302, changes=True),

@@ -125,6 +125,7 @@ SETTINGS = {
     "settings/clusters/<slug:slug>/roles/": ["/settings/clusters/demo/roles/"],
     "settings/clusters/<slug:slug>/lag/": ["/settings/clusters/demo/lag/"],
     "settings/clusters/<slug:slug>/policy/": ["/settings/clusters/demo/policy/"],
+    "settings/clusters/<slug:slug>/topic-rules/": ["/settings/clusters/demo/topic-rules/"],
     "settings/clusters/<slug:slug>/remove/": ["/settings/clusters/demo/remove/"],
     "settings/tests/<uuid:job_id>/": ["{test}"],
     "pipeline/": ["/pipeline/"],

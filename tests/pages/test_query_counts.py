@@ -92,6 +92,7 @@ SETTINGS = {
     "settings_roles": "/settings/clusters/demo/roles/",
     "settings_roles_everywhere": "/settings/roles/",
     "settings_policy": "/settings/clusters/demo/policy/",
+    "settings_topic_rules": "/settings/clusters/demo/topic-rules/",
     "settings_lag": "/settings/clusters/demo/lag/",
 }
 

@@ -43,6 +43,14 @@ CATALOGUES = {
         "changes.messages:WORKFLOW_MESSAGES",
     ),
     "Changes: ACLs that they need": ("changes.errors:RightsCode", "changes.messages:RIGHTS_MESSAGES"),
+    "Topic rules: their settings, and what they refuse": (
+        "topic_rules.errors:RuleErrorCode",
+        "topic_rules.messages:RULE_ERROR_MESSAGES",
+    ),
+    "Topic rules that cannot be met, or need a config to be set": (
+        "topic_rules.errors:RuleConflictCode",
+        "topic_rules.messages:RULE_CONFLICT_MESSAGES",
+    ),
     "Reassignments: forms, plans and runs": (
         "planning.errors:ReassignmentErrorCode",
         "planning.messages:REASSIGNMENT_MESSAGES",
@@ -114,6 +122,7 @@ def whole_page() -> str:
     from kafkadash.move_cancels.messages import CANCEL_MESSAGES
     from kafkadash.short_runs.messages import ITEM_MESSAGES, SHORT_RUN_MESSAGES
     from kafkadash.throttle_removal.messages import REMOVAL_MESSAGES
+    from kafkadash.topic_rules.messages import RULE_MESSAGES
     from kafkadash.topics.messages import TOPIC_MESSAGES
 
     places = places_of_codes()
@@ -128,6 +137,7 @@ def whole_page() -> str:
         message_section("Moves: results of requested actions", ORDER_MESSAGES),
         message_section("Runs of items: why a run waits or stands still", SHORT_RUN_MESSAGES),
         message_section("Items: reasons of their states", ITEM_MESSAGES),
+        message_section("Topic rules: why an item breaks one", RULE_MESSAGES),
         message_section("Configs: why an item does not fit", CONFIG_MESSAGES),
         message_section("Elections: why an item does not fit", ELECTION_MESSAGES),
         message_section("Topics: why an item does not fit", TOPIC_MESSAGES),

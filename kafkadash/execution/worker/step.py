@@ -151,7 +151,7 @@ from kafkadash.kafka.connect import admin_for
 from kafkadash.monitoring.models import CollectorKind
 from kafkadash.planning.errors import ReassignmentErrorCode
 from kafkadash.planning.preconditions import ClusterSeen, check_preconditions
-from kafkadash.planning.stored_checks import limits_of, plan_rows
+from kafkadash.planning.stored_checks import find_broken_rules, limits_of, plan_rows
 from kafkadash.planning.stored_topology import load_topology
 from kafkadash.planning.topology import ClusterTopology
 
@@ -538,6 +538,9 @@ def take_turn(running: RunningStep, client: KafkaClient, budget: StepBudget) -> 
         _turn_stale(running, [coded(ChangeErrorCode.CONTENT_ALTERED, name=f"#{running.request.pk}")])
         return
     rows = plan_rows(running.request.artifact_id or "")
+    if broken := find_broken_rules(running.request, rows, now):
+        _turn_stale(running, broken)
+        return
     loaded = load_topology(running.cluster, frozenset(row.topic for row in rows)).seen
     works = _build_works(rows, loaded.topology)
     why = (

@@ -19,6 +19,7 @@ from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.models import CollectorKind, TopicState
 from kafkadash.monitoring.stored_commands import BAD, add_output_options, align_columns, find_cluster, find_freshness
 from kafkadash.short_runs.commands import ItemCommand, add_proposal_options
+from kafkadash.topic_rules.models import load_rules
 
 ABSENT = "-"
 _COLUMNS = ("CONFIG", "VALUE", "SOURCE", "DEFAULT", "TYPE", "READ-ONLY", "SENSITIVE")
@@ -74,9 +75,10 @@ class Command(ItemCommand):
         values: Mapping[str, str | None],
         options: Mapping[str, Any],
     ) -> None:
+        rules = load_rules(cluster)
         for owner in owners:
             for key, value in values.items():
-                if fault := find_edit_fault(owner, key, keys.get(key), value):
+                if fault := find_edit_fault(owner, key, keys.get(key), value, rules):
                     raise command_error(fault, returncode=BAD)
         kind, ids = owners[0].kind, [owner.identity for owner in owners]
         edits = [{"of": str(kind), "ids": ids, "key": key, "value": value} for key, value in values.items()]
