@@ -17,6 +17,8 @@ PUBLIC_MODULES = (
     "risk",
     "services",
     "state_machine",
+    "step_checks",
+    "steps",
     "trail",
     "transitions",
     "views",

@@ -8,8 +8,8 @@ class ChangesConfig(AppConfig):
     def ready(self) -> None:
         from kafkadash.changes.messages import (
             CHANGE_MESSAGES,
+            CHECK_TITLES,
             RIGHTS_MESSAGES,
-            RIGHTS_TITLES,
             RISK_MESSAGES,
             RISK_WRITERS,
             WORKFLOW_MESSAGES,
@@ -19,5 +19,5 @@ class ChangesConfig(AppConfig):
         register_messages(CHANGE_MESSAGES)
         register_messages(WORKFLOW_MESSAGES)
         register_messages(RIGHTS_MESSAGES)
-        register_messages(RIGHTS_TITLES)
+        register_messages(CHECK_TITLES)
         register_messages(RISK_MESSAGES, RISK_WRITERS)

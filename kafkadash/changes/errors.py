@@ -83,8 +83,20 @@ class ChangeErrorCode(StrEnum):
     RESUME_REASON = "resume-reason"
     CANCEL_REASON = "cancel-reason"
 
+    # Changes of several steps
+    STEP_IS_OPEN = "step-is-open"
+    STEP_NOT_DONE = "step-not-done"
+    OTHER_STEPS = "other-steps"
+    STEPS_WERE_PROPOSED = "steps-were-proposed"
+
     # Work that a worker does for a page or a command
     CHANGE_KIND_UNKNOWN = "change-kind-unknown"
+
+
+class StepCheckTitle(StrEnum):
+    """Code of the title of the check of the steps before."""
+
+    STEPS_BEFORE = "steps-before-are-over"
 
 
 class RightsTitle(StrEnum):

@@ -13,8 +13,8 @@ from kafkadash.changes.errors import ChangeRefused
 from kafkadash.changes.kinds import registered_kinds
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.state_machine import WAITING, ChangeState, ChangeTrigger
-from kafkadash.changes.transitions import announce_changes, audit_change
-from kafkadash.changes.worker_transitions import ITSELF, move_itself
+from kafkadash.changes.transitions import ITSELF, announce_changes, audit_change
+from kafkadash.changes.worker_transitions import move_itself
 
 log = structlog.get_logger(__name__)
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kafkadash.changes.errors import ChangeErrorCode, RightsCode, RightsTitle
+from kafkadash.changes.errors import ChangeErrorCode, RightsCode, RightsTitle, StepCheckTitle
 from kafkadash.changes.risk import RiskCode
 from kafkadash.changes.state_machine import WorkflowErrorCode
 from kafkadash.core.messages import MessageTemplate, Writer
 
 _NEW_PLAN = "Create a new plan."
 _ASK_ADMINISTRATOR = "Ask a cluster administrator for the role."
+_COPY = "Copy it as a new draft."
+_REVIEW = "Review its current state."
 
 CHANGE_MESSAGES: Mapping[ChangeErrorCode, MessageTemplate] = {
     # Drafts, plans and what people write
@@ -189,6 +191,20 @@ CHANGE_MESSAGES: Mapping[ChangeErrorCode, MessageTemplate] = {
     ),
     ChangeErrorCode.RESUME_REASON: MessageTemplate("", "Enter a reason to resume; the user who paused reads it."),
     ChangeErrorCode.CANCEL_REASON: MessageTemplate("", "Enter a reason to cancel; the report shows it."),
+    # Changes of several steps
+    ChangeErrorCode.STEP_IS_OPEN: MessageTemplate(
+        "Step {step}, #{number}, has to be done first.", "Open step {step} to see where it is."
+    ),
+    ChangeErrorCode.STEP_NOT_DONE: MessageTemplate(
+        "Step {step}, #{number}, is {state}, so this step does not run.",
+        "Create a new plan if this step is still needed.",
+    ),
+    ChangeErrorCode.OTHER_STEPS: MessageTemplate(
+        "The steps of #{number} changed while you had the page open; none was approved.", _REVIEW
+    ),
+    ChangeErrorCode.STEPS_WERE_PROPOSED: MessageTemplate(
+        "#{number} is a step of a change that was proposed.", "Withdraw the other steps instead."
+    ),
     # Work that a worker does for a page or a command
     ChangeErrorCode.CHANGE_KIND_UNKNOWN: MessageTemplate(
         "This version of kafkadash does not support the change kind {name!r}.", "Use the version that created it."
@@ -198,8 +214,9 @@ CHANGE_MESSAGES: Mapping[ChangeErrorCode, MessageTemplate] = {
 
 _GRANT = "Grant it, then run manage.py collect with --kind versions: {line}"
 
-RIGHTS_TITLES: Mapping[RightsTitle, MessageTemplate] = {
+CHECK_TITLES: Mapping[RightsTitle | StepCheckTitle, MessageTemplate] = {
     RightsTitle.GRANTED: MessageTemplate("Kafka grants what the change needs"),
+    StepCheckTitle.STEPS_BEFORE: MessageTemplate("No step before this one is open"),
 }
 
 RIGHTS_MESSAGES: Mapping[RightsCode, MessageTemplate] = {
@@ -269,9 +286,6 @@ def _format_percent(share: float) -> str:
 
 RISK_WRITERS: Mapping[str, Writer] = {"percent": _format_percent}
 
-
-_COPY = "Copy it as a new draft."
-_REVIEW = "Review its current state."
 
 WORKFLOW_MESSAGES: Mapping[WorkflowErrorCode, MessageTemplate] = {
     # Drafts, plans and what people write

@@ -7,7 +7,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
-from kafkadash.changes.state_machine import ChangeState
+from kafkadash.changes.state_machine import OVER, ChangeState
 from kafkadash.clusters.models import Cluster
 from kafkadash.jobs.models import Job
 
@@ -47,6 +47,11 @@ class PlanArtifact(models.Model):
 
 
 _UNTOUCHED = models.Q(state=RequestState.DRAFT, version=1, round=0, artifact=None, job=None, origin_word="", why="")
+STEPS_BEFORE_ARE_OVER = (
+    "NOT EXISTS (SELECT 1 FROM changes_changerequest s WHERE s.first_step_id = c.first_step_id AND s.step < c.step"
+    f" AND s.state NOT IN ({', '.join(repr(state.value) for state in OVER)}))"
+)
+"""SQL condition: no step before the request ``c`` is open. What claims runs has it, so that no step begins early."""
 
 
 class ChangeRequestQuerySet(models.QuerySet["ChangeRequest"]):
@@ -60,6 +65,16 @@ class ChangeRequestQuerySet(models.QuerySet["ChangeRequest"]):
         """Return all but untouched drafts: who only looked at the form changed nothing that others have to see."""
         return self.exclude(_UNTOUCHED)
 
+    def steps_of(self, change: ChangeRequest) -> ChangeRequestQuerySet:
+        """Return all steps of the change that this request is a step of, in their order; none where it stands alone."""
+        if change.first_step_id is None:
+            return self.none()
+        return self.filter(first_step=change.first_step_id).order_by("step")
+
+    def open_before(self, change: ChangeRequest) -> ChangeRequestQuerySet:
+        """Return the steps before this one that are not over, in their order."""
+        return self.steps_of(change).filter(step__lt=change.step).exclude(state__in=OVER)
+
 
 class ChangeRequest(models.Model):
     """Request for one change of one cluster. ``state`` is written by ``changes.transitions`` alone.
@@ -68,6 +83,7 @@ class ChangeRequest(models.Model):
     refreshes: an approval holds for its round and digest only. ``contributor_ids`` are the ids of the users who wrote,
     edited or refreshed what is now proposed; they may not approve it. ``digest`` is empty until there is a plan.
     ``checks``: list of ``changes.checks`` results as JSON, with ``checked_at`` the time of the facts behind them.
+    ``first_step``: the first request of a change of several steps, also of that one itself; ``step`` counts from 1.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="changes")
@@ -115,6 +131,8 @@ class ChangeRequest(models.Model):
     not_after = models.DateTimeField(null=True, blank=True, help_text="end of the window; empty: open")
     origin = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True, related_name="successors")
     origin_word = models.CharField(max_length=16, blank=True, help_text='"copy", "rollback" or "re-plan"')
+    first_step = models.ForeignKey("self", on_delete=models.CASCADE, null=True, blank=True, related_name="+")
+    step = models.PositiveSmallIntegerField(default=0, db_default=0, help_text="place among the steps, 0 if it is none")
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     objects = ChangeRequestQuerySet.as_manager()
@@ -126,6 +144,7 @@ class ChangeRequest(models.Model):
             models.Index(fields=["state", "expires_at"], name="change_expiry"),
         )
         constraints = (
+            models.UniqueConstraint(fields=["first_step", "step"], name="one_request_per_step"),
             models.CheckConstraint(
                 name="kinds_with_several_approvals",
                 condition=models.Q(least_approvals=1)

@@ -9,6 +9,7 @@ has a newer version). They return the row as it is afterwards; the instance pass
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -47,6 +48,7 @@ from kafkadash.changes.state_machine import (
     count_approvals,
     required_approvals,
 )
+from kafkadash.changes.step_checks import run_checks
 from kafkadash.changes.transitions import (
     OBJECT,
     announce_changes,
@@ -87,8 +89,7 @@ def judge(row: ChangeRequest, now: datetime) -> SubmissionFacts:
     matters only where no time that passes mends it: the rest is asked again when the change is about to run.
     """
     refuse_old_facts(row.cluster, now)
-    kind = kind_of(row.kind)
-    checked = kind.checks(row, now)
+    checked = run_checks(row, now)
     failed = checked.failed(CheckSubject.CONTENT)
     if failed:
         raise ChangeRefused(ChangeErrorCode.PLAN_NO_LONGER_FITS, **_first_and_others(failed))
@@ -97,7 +98,7 @@ def judge(row: ChangeRequest, now: datetime) -> SubmissionFacts:
         raise ChangeRefused(ChangeErrorCode.PLAN_NOT_CHECKED, checks=unknown)
     if checked.lasting:
         raise ChangeRefused(ChangeErrorCode.PLAN_NEVER_STARTS, **_first_and_others(checked.lasting))
-    judged = compute_floor(kind.risk(row))
+    judged = compute_floor(kind_of(row.kind).risk(row))
     return SubmissionFacts(
         judged,
         {
@@ -362,7 +363,8 @@ def start(
 ) -> ChangeRequest:
     """APPROVED → QUEUED. ``key`` names this start: sent again, also at once, it is the same one and no error.
 
-    ``seen_round`` is of the approval that the person saw; None where that is not said.
+    ``seen_round`` is of the approval that the person saw; None where that is not said. Approved steps after this one
+    are queued along, and wait there for it.
     """
     text = text_of(reason, "The reason")
     if len(key) > LONGEST_KEY:
@@ -385,7 +387,19 @@ def start(
             also={"key": key} if key else None,
             request=request,
         )
+        _queue_later_steps(row, user, text, now, request)
     return reload_change(change)
+
+
+def _queue_later_steps(
+    change: ChangeRequest, user: User, reason: str, now: datetime, request: HttpRequest | None
+) -> None:
+    """A step that cannot be queued now, such as one that expires at this instant, is left to a start of its own."""
+    later = ChangeRequest.objects.steps_of(change).filter(step__gt=change.step, state=ChangeState.APPROVED)
+    for row in later.select_related("cluster").select_for_update(of=("self",), no_key=True):
+        transition = TransitionRequest(ChangeTrigger.START, user.pk, frozenset({ActorKind.OPERATOR}), reason=reason)
+        with suppress(ChangeRefused):
+            move(row, transition, rules_for(row), now, actor=user, request=request)
 
 
 def pause(change: ChangeRequest, user: User, reason: str = "", request: HttpRequest | None = None) -> ChangeRequest:
@@ -598,7 +612,7 @@ def copy(change: ChangeRequest, user: User, request: HttpRequest | None = None) 
 
 
 def delete(change: ChangeRequest, user: User, reason: str = "", request: HttpRequest | None = None) -> None:
-    """Forgets a draft that was never proposed; what was proposed once is kept."""
+    """Forgets a draft that was never proposed; what was proposed once is kept. A step goes with all other steps."""
     with transaction.atomic():
         row = lock_change(change)
         require_permission(user, PROPOSE, row.cluster, read_only_too=True)
@@ -606,10 +620,15 @@ def delete(change: ChangeRequest, user: User, reason: str = "", request: HttpReq
             raise ChangedMeanwhile(ChangeErrorCode.ONLY_A_DRAFT_IS_DELETED, now=changed_message(row.pk))
         if row.round:
             raise ChangeRefused(ChangeErrorCode.KEPT_ONCE_PROPOSED, number=row.pk)
-        before = {"kind": row.kind, "title": row.title, "why": row.why, "input": shorten_value(row.input)}
-        audit_change(row, user, "deleted", reason=reason, before=before, request=request)
-        announce_changes(row.pk)
-        row.delete()
+        others = ChangeRequest.objects.steps_of(row).exclude(pk=row.pk).select_related("cluster")
+        if others.filter(round__gt=0).exists():
+            raise ChangeRefused(ChangeErrorCode.STEPS_WERE_PROPOSED, number=row.pk)
+        for each in (*others.select_for_update(of=("self",)).order_by("-step"), row):
+            before = {"kind": each.kind, "title": each.title, "why": each.why, "input": shorten_value(each.input)}
+            audit_change(each, user, "deleted", reason=reason, before=before, request=request)
+            announce_changes(each.pk)
+        steps = ChangeRequest.objects.steps_of(row)
+        (steps if row.first_step_id else ChangeRequest.objects.filter(pk=row.pk)).delete()
 
 
 def _digest_with(row: ChangeRequest, changed: Mapping[str, Any]) -> str:

@@ -24,6 +24,8 @@ from kafkadash.changes.models import ChangeRequest, PlanArtifact, Review, Review
 from kafkadash.changes.plan import hash_artifact
 from kafkadash.changes.risk import level_of
 from kafkadash.changes.state_machine import (
+    OVER,
+    ActorKind,
     ChangeState,
     ChangeTrigger,
     GivenApproval,
@@ -36,7 +38,7 @@ from kafkadash.changes.state_machine import (
 )
 from kafkadash.clusters.access import APPROVE, users_allowed
 from kafkadash.core.events import changed
-from kafkadash.core.messages import CodedMessage
+from kafkadash.core.messages import CodedMessage, coded
 
 CHANGE = "change"
 """Name of the hint of one change request; its key is ``change:42``."""
@@ -57,6 +59,8 @@ def announce_changes(*numbers: int, listed: bool = True) -> None:
     transaction.on_commit(partial(changed.send, sender=ChangeRequest, keys=keys))
 
 
+ITSELF = "kafkadash"
+"""Actor in the audit of what kafkadash does by itself."""
 OBJECT = "changerequest"
 """Object type of a change request in audit events; the id is its number."""
 
@@ -110,14 +114,16 @@ def move(
     also: Mapping[str, Any] | None = None,
     why: CodedMessage | None = None,
     action: str = "",
+    clean: bool = True,
     request: HttpRequest | None = None,
 ) -> WorkflowRequest:
     """Apply ``transition`` to the request as ``change`` has it; store and return the result if the row is still that.
 
     ``fields``: columns to write along. ``also``: what the audit event says besides state, digest and round; ``why``:
     the reason that kafkadash has itself; ``action``: the verb, where that is not the trigger's. Approvals that the
-    transition makes void are marked so. ``change`` itself is as it was read. Raises ChangeRefused, and ChangedMeanwhile
-    when the row is another one by now.
+    transition makes void are marked so. ``change`` itself is as it was read. ``clean``: of a run that is done, whether
+    all of it is; else the steps after it do not run. Raises ChangeRefused, and ChangedMeanwhile when the row is
+    another one by now.
     """
     before = to_domain(change)
     try:
@@ -128,6 +134,8 @@ def move(
         raise ChangeRefused(refused.message) from refused
     if transition.trigger in _NEEDS_SAME_CONTENT and not has_digested_content(change):
         raise ChangeRefused(ChangeErrorCode.CONTENT_ALTERED, name=before.name)
+    if transition.trigger is ChangeTrigger.TURN:
+        _refuse_before_its_turn(change)
     written = {**(fields or {}), **_changed_columns(before, after)}
     if isinstance(actor, User) and after.broke_glass and not before.broke_glass:
         written["broke_glass_name"] = actor.get_username()
@@ -153,7 +161,50 @@ def move(
             after={**_audit_fields(after), **(also or {})},
             request=request,
         )
+        if change.first_step_id is not None and after.state is not before.state:
+            _stop_later_steps(change, after.state, rules, now, clean=clean)
     return after
+
+
+def _refuse_before_its_turn(change: ChangeRequest) -> None:
+    """Raises ChangeRefused while a step before it is not over. One that is over never opens again."""
+    earlier = ChangeRequest.objects.open_before(change).values_list("step", "pk").first()
+    if earlier is not None:
+        raise ChangeRefused(ChangeErrorCode.STEP_IS_OPEN, step=earlier[0], number=earlier[1])
+
+
+_LEAVE_THE_QUEUE = (ChangeState.DRAFT, ChangeState.STALE)
+"""A step that goes there may come again, with another plan: what was queued behind it is approved for that one."""
+
+
+def _stop_later_steps(
+    change: ChangeRequest, state: ChangeState, rules: PolicyRules, now: datetime, *, clean: bool
+) -> None:
+    """Make later steps stale where this one ended otherwise than done, and those in the queue where it left its way.
+
+    The last one comes first, so that none is stopped twice.
+    """
+    if state is ChangeState.DONE and clean:
+        return
+    if state in OVER:
+        stopped = [ChangeState.PROPOSED, ChangeState.APPROVED, ChangeState.QUEUED]
+    elif state in _LEAVE_THE_QUEUE:
+        stopped = [ChangeState.QUEUED]
+    else:
+        return
+    word = "done with exceptions" if state is ChangeState.DONE else state.value
+    why = coded(ChangeErrorCode.STEP_NOT_DONE, step=change.step, number=change.pk, state=word)
+    later = ChangeRequest.objects.steps_of(change).filter(step__gt=change.step, state__in=stopped).order_by("-step")
+    for row in later.select_related("cluster").select_for_update(of=("self",), no_key=True):
+        move(
+            row,
+            TransitionRequest(ChangeTrigger.CONTENT_FAILED, capacities=frozenset({ActorKind.ITSELF})),
+            rules,
+            now,
+            actor=ITSELF,
+            fields={"stale_reasons": [why.as_json()]},
+            why=why,
+        )
 
 
 def swap_state(change: ChangeRequest, written: Mapping[str, Any], *, listed: bool = True) -> None:

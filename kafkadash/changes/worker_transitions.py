@@ -14,12 +14,10 @@ from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.policy import rules_for
 from kafkadash.changes.request_validation import lock_change
 from kafkadash.changes.state_machine import ActorKind, ChangeTrigger, TransitionRequest
-from kafkadash.changes.transitions import move
+from kafkadash.changes.transitions import ITSELF, move
 from kafkadash.core.leases import LeaseLost, RowLease
 from kafkadash.core.messages import CodedMessage, coded
 
-ITSELF = "kafkadash"
-"""Actor in the audit."""
 MOST_REASONS = 200
 
 
@@ -47,6 +45,7 @@ def move_itself(
     why: CodedMessage | None = None,
     fields: Mapping[str, Any] | None = None,
     also: Mapping[str, Any] | None = None,
+    clean: bool = True,
 ) -> None:
     """Move a request to its next state, with kafkadash as the actor; parameters as of ``move``.
 
@@ -61,6 +60,7 @@ def move_itself(
         fields=fields,
         also=also,
         why=why,
+        clean=clean,
     )
 
 

@@ -364,5 +364,6 @@ def make_known() -> None:
             validate=partial(alter_configs, make_change, validate_only=True),
             rollback_input=find_rollback,
             ruled=list_ruled,
+            passing=frozenset({ConfigReasonCode.MIN_ISR_TOO_HIGH}),
         )
     )

@@ -84,7 +84,8 @@ class ShortKind:
     Kafka says of items what ``send`` would do, and changes nothing; what it refuses makes a queued change stale.
     ``rollback_input``: the input of a change that restores what items had before, from items that are done with the
     values found before each; None where there is no rollback. ``ruled``: what of items the topic rules of the cluster
-    judge, where they judge any.
+    judge, where they judge any. ``passing``: stored codes of faults that a step of a change may still end, or cause for
+    a time; they count once the facts are from after the steps before.
     """
 
     name: str
@@ -110,6 +111,7 @@ class ShortKind:
     validate: Callable[[WholeClient, Items, float], ItemChanged[str]] | None = None
     rollback_input: Callable[[Sequence[DoneItem]], Mapping[str, Any]] | None = None
     ruled: Callable[[Items], Sequence[RuledItem]] | None = None
+    passing: frozenset[str] = frozenset()
 
 
 _kinds: dict[str, ShortKind] = {}

@@ -20,6 +20,7 @@ from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.plans import refresh_plan, store_plan
 from kafkadash.changes.request_validation import LONGEST_TITLE
 from kafkadash.changes.rights import check_rights
+from kafkadash.changes.step_checks import may_still_change
 from kafkadash.clusters.models import Cluster
 from kafkadash.core import clock
 from kafkadash.core.messages import CodedMessage, coded, reason_message
@@ -180,6 +181,8 @@ def check_items(change: ChangeRequest, now: datetime) -> CheckOutcome:
         check = ChangeCheck("items_fit", CheckSubject.CONTENT, CheckResult.UNKNOWN, title, problems=(old,))
         return CheckOutcome((check,), freshness.taken_at)
     faults = kind.find_faults(change.cluster, items)
+    if faults and may_still_change(change, freshness.taken_at):
+        faults = {subject: why for subject, why in faults.items() if why.stored_code not in kind.passing}
     told = [(subject, reason_message(why)) for subject, why in faults.items()]
     problems = tuple(
         coded(ShortRunErrorCode.ITEM_DOES_NOT_FIT, item=subject, why=why) for subject, why in told[:MOST_PROBLEMS]

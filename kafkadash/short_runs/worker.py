@@ -20,7 +20,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from kafkadash.changes.errors import ChangeRefused
-from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.models import STEPS_BEFORE_ARE_OVER, ChangeRequest
 from kafkadash.changes.state_machine import STEPPED, ChangeState, ChangeTrigger
 from kafkadash.changes.transitions import announce_changes
 from kafkadash.changes.worker_transitions import list_reasons, move_itself, turn_stale, write_change
@@ -92,7 +92,7 @@ SURE_S = 5.0
 """Between two readings that find the same item not as approved, in seconds: brokers learn of changes late."""
 _DUE = (
     "JOIN changes_changerequest c ON c.id = r.request_id JOIN clusters_cluster k ON k.id = r.cluster_id"
-    f" WHERE k.removed_at IS NULL AND c.state IN ({', '.join(['%s'] * len(STEPPED))})"
+    f" WHERE k.removed_at IS NULL AND c.state IN ({', '.join(['%s'] * len(STEPPED))}) AND {STEPS_BEFORE_ARE_OVER}"
 )
 
 
@@ -439,7 +439,7 @@ class _ShortStep:
                 outcome=ShortOutcome.CLEAN if clean else ShortOutcome.EXCEPTIONS,
                 **reason_columns(None, "error"),
             )
-            move_itself(request, ChangeTrigger.VERIFIED, self.lease.now(), also=_pack_counts(changed))
+            move_itself(request, ChangeTrigger.VERIFIED, self.lease.now(), also=_pack_counts(changed), clean=clean)
             self._refresh_facts()
 
     def _refresh_facts(self) -> None:

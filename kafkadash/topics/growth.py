@@ -1,8 +1,9 @@
 """The kind of change "topic-grow": topics get more partitions (CreatePartitions 37, KIP-4 and KIP-179).
 
-An item is one topic. The whole assignment of the new partitions is sent, placed as KIP-36 continues a topic. It is
-reached when the topic has exactly these partitions, ready when it has as many as the plan found, and it does not fit
-where it has another number, or is another topic of the same name. Kafka never takes partitions away.
+An item is one topic. The whole assignment of the new partitions is sent, placed as KIP-36 continues a topic, or as it
+was typed. It is reached when the topic has exactly these partitions, ready when it has as many as the plan found, and
+it does not fit where it has another number, another replication factor, or is another topic of the same name. Kafka
+never takes partitions away.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from typing import Any
 from kafkadash.changes.rights import NeededRight, name_topics
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
-from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded
+from kafkadash.core.messages import CodedMessage, CodedReason, PlainReason, choose_plural, coded
 from kafkadash.kafka.api import ItemChanged, NewPartitions, TopicMetadata, WholeClient, read_named_topics
 from kafkadash.monitoring.models import CollectorKind, MoveOutcome, ReassignmentSnapshot, TopicState
 from kafkadash.short_runs.change_kind import make_short_kind_known
 from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind, doubt_refusals
 from kafkadash.short_runs.plans import share_of_partitions
 from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
-from kafkadash.topics.creation import describe_placement, find_brokers_away, load_brokers
+from kafkadash.topics.creation import PlacementBrokers, describe_placement, find_brokers_away, load_brokers
 from kafkadash.topics.errors import TopicCheckTitle, TopicErrorCode
 from kafkadash.topics.placement import MOST_PARTITIONS, place_partitions
-from kafkadash.topics.reasons import BrokersAway, PartitionsChanged, TopicReasonCode
+from kafkadash.topics.reasons import BrokersAway, FactorDiffers, PartitionsChanged, TopicReasonCode
 from kafkadash.topics.requests import BATCH, send_in_parts
 
 KIND = "topic-grow"
@@ -31,31 +32,46 @@ INVALID_PARTITIONS = 37
 
 
 def plan_growth(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
-    """Plan new partitions of ``topic`` so that it has ``count``, from stored rows. Two queries.
+    """Plan new partitions of ``topic``, or of each of ``topics``, so that it has ``count``. Two queries.
+
+    ``factor``: the one that the topics will have when the partitions are added, where it is not the present one.
+    ``replicas``: a typed assignment of the new partitions of a single topic.
+    """
+    names = wanted.get("topics") or [wanted["topic"]]
+    rows = TopicState.objects.filter(cluster=cluster, name__in=names, internal=False, format=1)
+    newest = {row.name: row for row in rows.order_by("changed_at")}
+    brokers = load_brokers(cluster)
+    growing = [topic for _, topic in sorted(newest.items()) if topic.partition_count < wanted["count"]]
+    planned = [_plan_topic(topic, brokers, wanted) for topic in growing]
+    left_out = [each for each in planned if isinstance(each, CodedMessage)]
+    return PlannedItems([each for each in planned if isinstance(each, PlannedItem)], left_out)
+
+
+def _plan_topic(
+    topic: TopicState, brokers: PlacementBrokers, wanted: Mapping[str, Any]
+) -> PlannedItem | CodedMessage:
+    """Plan the new partitions of a topic, or return why they cannot be.
 
     Start and shift are the place, among the brokers by id, of the first replica of partition 0 or of the next broker:
     with these Kafka continued a topic when it placed by KIP-36 (class AdminZkClient, addPartitions).
     """
-    rows = TopicState.objects.filter(cluster=cluster, name=wanted["topic"], internal=False, format=1)
-    topic, brokers = rows.order_by("-changed_at").first(), load_brokers(cluster)
-    if topic is None or topic.partition_count >= wanted["count"]:
-        return PlannedItems([])
-    most = topic.partition_count + MOST_PARTITIONS
-    if wanted["count"] > most:
-        limits = {"least": topic.partition_count + 1, "most": most, "partitions": topic.partition_count}
-        return PlannedItems([], [coded(TopicErrorCode.COUNT_WRONG, **limits)])
+    first, count = topic.partition_count, wanted["count"]
+    if count > first + MOST_PARTITIONS:
+        limits = {"least": first + 1, "most": first + MOST_PARTITIONS, "partitions": first}
+        return coded(TopicErrorCode.COUNT_WRONG, **limits)
+    content = {"topic": topic.name, "topic_id": topic.topic_id, "first": first}
+    if "replicas" in wanted:
+        return PlannedItem(topic.name, {**content, "replicas": wanted["replicas"]})
     if brokers.lacking:
-        return PlannedItems([], [coded(TopicErrorCode.RACK_MISSING, brokers=list(brokers.lacking))])
+        return coded(TopicErrorCode.RACK_MISSING, brokers=list(brokers.lacking))
     replicas = topic.partitions[0][3]
-    if len(replicas) > len(brokers.racks):
-        return PlannedItems([], [coded(TopicErrorCode.FACTOR_WRONG, brokers=len(brokers.racks))])
-    first = topic.partition_count
+    factor = wanted.get("factor") or len(replicas)
+    if factor > len(brokers.racks):
+        return coded(TopicErrorCode.FACTOR_WRONG, brokers=len(brokers.racks))
     start = next((place for place, broker in enumerate(sorted(brokers.racks)) if broker >= replicas[0]), 0)
-    placed = place_partitions(
-        brokers.racks, wanted["count"] - first, len(replicas), start=start, shift=start, first=first
-    )
-    content = {"topic": topic.name, "topic_id": topic.topic_id, "first": first, "start": start, "shift": start}
-    return PlannedItems([PlannedItem(topic.name, {**content, "replicas": [list(row) for row in placed]})])
+    placed = place_partitions(brokers.racks, count - first, factor, start=start, shift=start, first=first)
+    content |= {"start": start, "shift": start, "replicas": [list(row) for row in placed]}
+    return PlannedItem(topic.name, content)
 
 
 def judge_growth(item: PlannedItem, topic: TopicMetadata | None) -> ItemReading:
@@ -66,12 +82,20 @@ def judge_growth(item: PlannedItem, topic: TopicMetadata | None) -> ItemReading:
     found = {"partitions": len(topic.partitions)}
     if topic.topic_id != wanted["topic_id"]:
         return ItemReading(ReadingState.UNFIT, PlainReason(TopicReasonCode.RECREATED), found)
-    if len(topic.partitions) == wanted["first"]:
-        return ItemReading(ReadingState.READY, found=found)
     ordered = sorted(topic.partitions, key=lambda each: each.partition)
+    if len(topic.partitions) == wanted["first"]:
+        if differs := find_other_factor(item, len(ordered[0].replicas)):
+            return ItemReading(ReadingState.UNFIT, differs, found)
+        return ItemReading(ReadingState.READY, found=found)
     if [list(each.replicas) for each in ordered[wanted["first"] :]] == wanted["replicas"]:
         return ItemReading(ReadingState.REACHED, found=found)
     return ItemReading(ReadingState.UNFIT, PartitionsChanged(len(topic.partitions), wanted["first"]), found)
+
+
+def find_other_factor(item: PlannedItem, replicas: int) -> FactorDiffers | None:
+    """Return that the new partitions have another number of replicas than partition 0, which Kafka refuses."""
+    planned = len(item.content["replicas"][0])
+    return FactorDiffers(replicas, planned) if replicas != planned else None
 
 
 def read_growth(_: Cluster, client: WholeClient, items: Items, deadline: float) -> Mapping[str, ItemReading]:
@@ -102,13 +126,12 @@ def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:
     names = [item.content["topic"] for item in items]
     rows = TopicState.objects.filter(cluster=cluster, name__in=names)
     moving = moving_topics(cluster, names)
-    stored = {
-        name: (topic_id, count) for name, topic_id, count in rows.values_list("name", "topic_id", "partition_count")
-    }
+    columns = ("name", "topic_id", "partition_count", "partitions")
+    stored = {name: (topic_id, count, rows) for name, topic_id, count, rows in rows.values_list(*columns)}
     brokers = load_brokers(cluster).racks
     faults: dict[str, CodedReason] = {}
     for item in items:
-        topic_id, count = stored.get(item.content["topic"], (None, 0))
+        topic_id, count, partitions = stored.get(item.content["topic"], (None, 0, []))
         if topic_id is None:
             faults[item.subject] = PlainReason(TopicReasonCode.GONE)
         elif topic_id != item.content["topic_id"]:
@@ -119,6 +142,8 @@ def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:
             faults[item.subject] = PlainReason(TopicReasonCode.MOVING)
         elif away := find_brokers_away(item, brokers):
             faults[item.subject] = BrokersAway(away)
+        elif differs := find_other_factor(item, len(partitions[0][3])):
+            faults[item.subject] = differs
     return faults
 
 
@@ -169,5 +194,6 @@ def make_known() -> None:
             words=describe_growth,
             start_words=describe_start,
             columns=("Topic", "Now", "Planned"),
+            passing=frozenset({TopicReasonCode.MOVING, TopicReasonCode.FACTOR_DIFFERS}),
         )
     )

@@ -119,4 +119,8 @@ TOPIC_MESSAGES: Mapping[TopicReasonCode, MessageTemplate] = {
     TopicReasonCode.PARTITIONS_CHANGED: MessageTemplate(
         "The topic has {partitions:# partition|# partitions}, planned with {expected}.", "Refresh the plan."
     ),
+    TopicReasonCode.FACTOR_DIFFERS: MessageTemplate(
+        "Partition 0 has {replicas:# replica|# replicas}; the new partitions are planned with {planned}.",
+        "Change the replication factor first, or create a new plan.",
+    ),
 }

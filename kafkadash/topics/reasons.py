@@ -17,6 +17,7 @@ class TopicReasonCode(StrEnum):
     RECREATED = "topic-recreated"
     MOVING = "topic-moving"
     PARTITIONS_CHANGED = "topic-partitions-changed"
+    FACTOR_DIFFERS = "topic-factor-differs"
 
 
 class TopicExists(CodedReason, code=TopicReasonCode.EXISTS):
@@ -42,3 +43,10 @@ class PartitionsChanged(CodedReason, code=TopicReasonCode.PARTITIONS_CHANGED):
 
     partitions: int
     expected: int
+
+
+class FactorDiffers(CodedReason, code=TopicReasonCode.FACTOR_DIFFERS):
+    """``replicas`` of partition 0, ``planned`` for each new partition: Kafka takes no other number."""
+
+    replicas: int
+    planned: int

@@ -144,7 +144,8 @@ def finish_run(
         _store_end(running, ChangeState.CANCELLED)
     elif state is ChangeState.VERIFYING:
         outcome = _decide_outcome(rows, obligations)
-        running.move(request, ChangeTrigger.VERIFIED, also={"outcome": outcome.value, **_tally(rows, obligations)})
+        also = {"outcome": outcome.value, **_tally(rows, obligations)}
+        running.move(request, ChangeTrigger.VERIFIED, also=also, clean=outcome is not RunOutcome.EXCEPTIONS)
         _store_end(running, ChangeState.DONE, outcome=outcome)
 
 

@@ -11,6 +11,7 @@ from datetime import timedelta
 from django.db.models import Case, F, When
 from django.db.models.expressions import Combinable
 
+from kafkadash.changes.models import STEPS_BEFORE_ARE_OVER
 from kafkadash.changes.state_machine import STEPPED
 from kafkadash.core import leases as lease
 from kafkadash.core.leases import LeasedTable, LeaseLost, RowLease, from_now
@@ -37,7 +38,7 @@ OBLIGATIONS_EVERY_S = 30.0
 # Ended runs whose throttles could not all be cleared are worked off until they are.
 _DUE = (
     "JOIN changes_changerequest c ON c.id = r.request_id JOIN clusters_cluster k ON k.id = r.cluster_id"
-    " WHERE k.removed_at IS NULL AND (c.state IN %s OR EXISTS ("
+    f" WHERE k.removed_at IS NULL AND (c.state IN %s AND {STEPS_BEFORE_ARE_OVER} OR EXISTS ("
     " SELECT 1 FROM execution_throttleentry t WHERE t.execution_id = r.id AND t.state <> 'cleared'))"
 )
 

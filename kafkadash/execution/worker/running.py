@@ -17,8 +17,8 @@ from django.db.models import Exists, OuterRef
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.plan import RunOptions
 from kafkadash.changes.state_machine import ChangeState, ChangeTrigger
-from kafkadash.changes.transitions import announce_changes, audit_change
-from kafkadash.changes.worker_transitions import ITSELF, move_itself, write_change
+from kafkadash.changes.transitions import ITSELF, announce_changes, audit_change
+from kafkadash.changes.worker_transitions import move_itself, write_change
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.events import changed
 from kafkadash.core.leases import RowLease
@@ -105,9 +105,10 @@ class RunningStep:
         why: CodedMessage | None = None,
         fields: Mapping[str, Any] | None = None,
         also: Mapping[str, Any] | None = None,
+        clean: bool = True,
     ) -> None:
         """The next state of the request, which ``write_state`` gave. Raises Refused."""
-        move_itself(row, trigger, self.now(), why=why, fields=fields, also=also)
+        move_itself(row, trigger, self.now(), why=why, fields=fields, also=also, clean=clean)
 
     def audit(self, verb: str, **what: Any) -> None:
         """Store an audit event about the run, in a transaction of ``write``."""
