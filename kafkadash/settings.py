@@ -104,6 +104,7 @@ INSTALLED_APPS = [
     "kafkadash.configs",
     "kafkadash.elections",
     "kafkadash.topics",
+    "kafkadash.topic_alter",
     "kafkadash.group_changes",
     "kafkadash.broker_life",
     "kafkadash.throttle_removal",

@@ -22,6 +22,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("kafkadash.configs.urls")),
     path("", include("kafkadash.elections.urls")),
     path("", include("kafkadash.topics.urls")),
+    path("", include("kafkadash.topic_alter.urls")),
     path("", include("kafkadash.group_changes.urls")),
     path("", include("kafkadash.broker_life.urls")),
     path("", include("kafkadash.throttle_removal.urls")),

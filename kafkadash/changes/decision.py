@@ -90,7 +90,7 @@ def decision_of(
 ) -> ChangeDecision:
     """``may``: see ``clusters.access.actions_allowed``; ``facts``: of the last checks. ``starts``: its kind can run."""
     state = ChangeState(change.state)
-    why_not = _why_not(user, change, may)
+    why_not = explain_no_decision(user, change, may)
     approved = any(review.user_id == user.pk for review in approvals)
     proposes = PROPOSE in may and not change.cluster.read_only
     return ChangeDecision(
@@ -149,7 +149,8 @@ def _rules(change: ChangeRequest) -> PolicyRules:
     return rules_of(policy, change)
 
 
-def _why_not(user: User | AnonymousUser, change: ChangeRequest, may: frozenset[str]) -> str:
+def explain_no_decision(user: User | AnonymousUser, change: ChangeRequest, may: frozenset[str]) -> str:
+    """Return why this person may neither approve nor decline, '' where that is possible."""
     if change.state == ChangeState.DRAFT:
         return message_text(ChangeErrorCode.STILL_A_DRAFT, author=change.author_name)
     if change.state == ChangeState.STALE:

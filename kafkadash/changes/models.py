@@ -48,7 +48,7 @@ class PlanArtifact(models.Model):
 
 _UNTOUCHED = models.Q(state=RequestState.DRAFT, version=1, round=0, artifact=None, job=None, origin_word="", why="")
 STEPS_BEFORE_ARE_OVER = (
-    "NOT EXISTS (SELECT 1 FROM changes_changerequest s WHERE s.first_step_id = c.first_step_id AND s.step < c.step"
+    "NOT EXISTS (SELECT 1 FROM changes_changerequest s WHERE s.first_step_id = c.first_step_id AND s.step < c.step"  # noqa: S608
     f" AND s.state NOT IN ({', '.join(repr(state.value) for state in OVER)}))"
 )
 """SQL condition: no step before the request ``c`` is open. What claims runs has it, so that no step begins early."""

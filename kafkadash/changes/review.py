@@ -11,20 +11,30 @@ from datetime import datetime
 from typing import Any, TypedDict
 
 from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest
 
-from kafkadash.accounts.models import AuditEvent
+from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.changes.checks import ChangeCheck, CheckResult, CheckSubject
-from kafkadash.changes.decision import ChangeDecision, approvals_needed, decision_of, too_few_approvers
+from kafkadash.changes.decision import (
+    ChangeDecision,
+    approvals_needed,
+    approve_off,
+    decision_of,
+    explain_no_decision,
+    too_few_approvers,
+)
 from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.kinds import ChangeKind, RunSummary
 from kafkadash.changes.lists import PhaseStep, build_steps, known_kind, run_of
 from kafkadash.changes.models import ChangeRequest, Review, ReviewVerdict
 from kafkadash.changes.risk import level_of
 from kafkadash.changes.services import start_key
-from kafkadash.changes.state_machine import RAN, RUNNING, ChangeState
+from kafkadash.changes.state_machine import OVER, RAN, RUNNING, ChangeState
+from kafkadash.changes.steps import list_approvable, list_steps
 from kafkadash.changes.trail import TrailEntry, build_entries
-from kafkadash.clusters.access import actions_allowed
+from kafkadash.clusters.access import APPROVE, PROPOSE, actions_allowed
+from kafkadash.core import clock
 from kafkadash.core.formatting import format_duration, join_items
 from kafkadash.core.json_columns import unpack_dataclass
 from kafkadash.core.messages import CodedMessage, choose_plural, coded
@@ -50,7 +60,14 @@ def read_replanning(change: ChangeRequest) -> NewPlan | None:
     """Return the last try since the request turned stale; None without a try, or if the request is not stale."""
     if change.state != ChangeState.STALE or change.job is None or change.job.created_at < change.state_since:
         return None
+    return read_planning(change)
+
+
+def read_planning(change: ChangeRequest) -> NewPlan | None:
+    """Return how the last planning of a request goes or ended, None without one."""
     job = change.job
+    if job is None:
+        return None
     if job.state in (JobState.QUEUED, JobState.RUNNING):
         return NewPlan(under_way=True, doing=job.progress_note, reasons=(), more=0)
     if job.state == JobState.CANCELLED:
@@ -61,6 +78,44 @@ def read_replanning(change: ChangeRequest) -> NewPlan | None:
     shown = [str(InputProblem.from_json(one)) for one in found.get("problems", [])[:MOST_SHOWN]]
     more = max(0, found.get("problem_count", 0) - len(shown))
     return NewPlan(under_way=False, doing="", reasons=shown, more=more)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSteps:
+    """The steps of a change on the page of one of them. ``approvable``: those that this person may approve now.
+
+    ``approve_off``: why not even these, '' where they may be. ``drafted``: all are drafts, which this person submits.
+    """
+
+    steps: Sequence[ChangeRequest]
+    open_before: Sequence[ChangeRequest]
+    approvable: Sequence[ChangeRequest]
+    approve_off: str
+    drafted: bool
+
+
+def read_steps(user: User | AnonymousUser, change: ChangeRequest, may: frozenset[str]) -> ChangeSteps | None:
+    """Return the steps that a request is one of; None, without a query, where it stands alone. Two queries."""
+    steps = list_steps(change)
+    if not steps:
+        return None
+    approvable: list[ChangeRequest] = []
+    if isinstance(user, User) and APPROVE in may:
+        approvable = [step for step in list_approvable(user, steps) if not explain_no_decision(user, step, may)]
+    proposes = PROPOSE in may and not change.cluster.read_only
+    return ChangeSteps(
+        steps=steps,
+        open_before=[step for step in steps if step.step < change.step and step.state not in OVER],
+        approvable=approvable,
+        approve_off=first_refusal(approvable),
+        drafted=proposes and all(step.state == ChangeState.DRAFT for step in steps),
+    )
+
+
+def first_refusal(steps: Sequence[ChangeRequest]) -> str:
+    """Return why one of these steps cannot be approved now, by the age of its checks; '' where all can."""
+    now = clock.now()
+    return next((why for step in steps if (why := approve_off(step, facts_of(step, now)))), "")
 
 
 MOST_EVENTS = 200
@@ -194,6 +249,7 @@ class ReviewContext(TypedDict):
     ended_by: TrailEntry | None
     start_words: Sequence[str]
     start_key: str
+    change_steps: ChangeSteps | None
 
 
 def review_context(request: HttpRequest, change: ChangeRequest, now: datetime) -> ReviewContext:
@@ -235,6 +291,7 @@ def review_context(request: HttpRequest, change: ChangeRequest, now: datetime) -
         "ended_by": next((entry for entry in reversed(trail) if entry.action in _ENDS), None),
         "start_words": _start_words(kind, change, now) if decision.may_start or decision.may_break_glass else (),
         "start_key": start_key(change, request.user) if decision.may_start else "",
+        "change_steps": read_steps(request.user, change, may),
     }
 
 

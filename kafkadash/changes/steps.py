@@ -26,6 +26,10 @@ class SeenContent:
     round: int
 
 
+NOT_SEEN = "none"
+"""For the digest of a plan that was not there yet."""
+
+
 def join_steps(drafts: Sequence[ChangeRequest]) -> None:
     """Make drafts the steps of one change, in the transaction that created them."""
     for place, draft in enumerate(drafts, start=1):
@@ -49,7 +53,11 @@ def list_approvable(user: User, steps: Sequence[ChangeRequest]) -> list[ChangeRe
 
 
 def approve_steps(
-    change: ChangeRequest, user: User, seen: Mapping[int, SeenContent], note: str = "", request: HttpRequest | None = None
+    change: ChangeRequest,
+    user: User,
+    seen: Mapping[int, SeenContent],
+    note: str = "",
+    request: HttpRequest | None = None,
 ) -> int:
     """Approve all steps that wait for this person, each with the content that was seen; return their number.
 
@@ -67,10 +75,14 @@ def approve_steps(
 
 
 def submit_steps(
-    drafts: Sequence[ChangeRequest], user: User, why: str, digests: Mapping[int, str], request: HttpRequest | None = None
+    drafts: Sequence[ChangeRequest],
+    user: User,
+    why: str,
+    digests: Mapping[int, str],
+    request: HttpRequest | None = None,
 ) -> None:
     """Submit all steps or none. ``digests``: of the plans that the author saw. Raises ChangeRefused."""
     with transaction.atomic():
         for draft in drafts:
-            digest = digests.get(draft.pk, "")
+            digest = digests.get(draft.pk) or NOT_SEEN
             services.submit(draft, user, why=why, version=draft.version, digest=digest, request=request)

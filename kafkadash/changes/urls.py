@@ -1,7 +1,7 @@
 from django.urls import path
 
 from kafkadash.changes import policy as policy_views
-from kafkadash.changes import views
+from kafkadash.changes import step_pages, views
 from kafkadash.changes import views as verbs
 
 app_name = "changes"
@@ -10,6 +10,8 @@ urlpatterns = [
     path("changes/", views.changes, name="list"),
     path("changes/<int:number>/", views.review, name="request"),
     path("changes/<int:number>/approve/", verbs.approve, name="approve"),
+    path("changes/<int:number>/steps/", step_pages.steps, name="steps"),
+    path("changes/<int:number>/steps/approve/", step_pages.approve, name="approve_steps"),
     path("changes/<int:number>/decline/", verbs.decline, name="decline"),
     path("changes/<int:number>/start/", verbs.start, name="start"),
     path("changes/<int:number>/break-glass/", verbs.break_glass, name="break_glass"),

@@ -51,8 +51,8 @@ def in_front_of(execution: Execution, now: datetime) -> Execution | None:
     """The run that has to end, or to begin, before this one begins; None when it is its turn.
 
     The active run of the cluster, else the first that was queued earlier and that it may not pass. One whose window
-    has not begun, or that waits for the step of a change before it, keeps nobody waiting. One query, and two more for plans that this process has not read yet where one
-    that was queued earlier is blocked.
+    has not begun, or that waits for the step of a change before it, keeps nobody waiting. One query, and two more for
+    plans that this process has not read yet where one that was queued earlier is blocked.
     """
     begun = Q(request__not_before=None) | Q(request__not_before__lte=now)
     earlier = Q(queued_at__lt=execution.queued_at) | Q(queued_at=execution.queued_at, pk__lt=execution.pk)

@@ -47,9 +47,7 @@ def plan_growth(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
     return PlannedItems([each for each in planned if isinstance(each, PlannedItem)], left_out)
 
 
-def _plan_topic(
-    topic: TopicState, brokers: PlacementBrokers, wanted: Mapping[str, Any]
-) -> PlannedItem | CodedMessage:
+def _plan_topic(topic: TopicState, brokers: PlacementBrokers, wanted: Mapping[str, Any]) -> PlannedItem | CodedMessage:
     """Plan the new partitions of a topic, or return why they cannot be.
 
     Start and shift are the place, among the brokers by id, of the first replica of partition 0 or of the next broker:

@@ -6,27 +6,34 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('changes', '0005_left_out'),
-        ('clusters', '0002_labels'),
-        ('jobs', '0002_labels'),
+        ("changes", "0005_left_out"),
+        ("clusters", "0002_labels"),
+        ("jobs", "0002_labels"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='changerequest',
-            name='first_step',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='changes.changerequest'),
+            model_name="changerequest",
+            name="first_step",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="+",
+                to="changes.changerequest",
+            ),
         ),
         migrations.AddField(
-            model_name='changerequest',
-            name='step',
-            field=models.PositiveSmallIntegerField(db_default=0, default=0, help_text='place among the steps, 0 if it is none'),
+            model_name="changerequest",
+            name="step",
+            field=models.PositiveSmallIntegerField(
+                db_default=0, default=0, help_text="place among the steps, 0 if it is none"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='changerequest',
-            constraint=models.UniqueConstraint(fields=('first_step', 'step'), name='one_request_per_step'),
+            model_name="changerequest",
+            constraint=models.UniqueConstraint(fields=("first_step", "step"), name="one_request_per_step"),
         ),
     ]

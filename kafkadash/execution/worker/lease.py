@@ -37,7 +37,7 @@ OBLIGATIONS_EVERY_S = 30.0
 
 # Ended runs whose throttles could not all be cleared are worked off until they are.
 _DUE = (
-    "JOIN changes_changerequest c ON c.id = r.request_id JOIN clusters_cluster k ON k.id = r.cluster_id"
+    "JOIN changes_changerequest c ON c.id = r.request_id JOIN clusters_cluster k ON k.id = r.cluster_id"  # noqa: S608
     f" WHERE k.removed_at IS NULL AND (c.state IN %s AND {STEPS_BEFORE_ARE_OVER} OR EXISTS ("
     " SELECT 1 FROM execution_throttleentry t WHERE t.execution_id = r.id AND t.state <> 'cleared'))"
 )

@@ -1,0 +1,163 @@
+"""The steps of an alteration: their order, that none begins early, and that all are approved or none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.db.models.functions import Now
+from django.test import Client
+
+from kafkadash.accounts.models import User
+from kafkadash.changes import services
+from kafkadash.changes.errors import ChangedMeanwhile, ChangeErrorCode
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.recheck import recheck
+from kafkadash.changes.step_checks import run_checks
+from kafkadash.changes.steps import SeenContent, approve_steps
+from kafkadash.monitoring.models import TopicState
+from kafkadash.short_runs import worker
+from kafkadash.short_runs.models import ShortRun
+from kafkadash.topics.growth import KIND as GROWTH
+from tests.topic_alter.conftest import AlterWorld
+
+pytestmark = pytest.mark.django_db
+REASSIGN, CONFIGS = "reassignment", "config-edit"
+TWO_STEPS = {"topics": "orders", "partitions": "7", "added": "retention.ms=60000"}
+
+
+def seen(changes: list[ChangeRequest]) -> dict[int, SeenContent]:
+    return {change.pk: SeenContent(change.digest, change.round) for change in changes}
+
+
+def test_order__factor_grows__replicas_come_before_partitions_and_configs(world: AlterWorld) -> None:
+    made = world.alter(topics="clicks", partitions="3", factor="3", added="min.insync.replicas=3")
+    assert [(change.step, change.kind) for change in made] == [(1, REASSIGN), (2, GROWTH), (3, CONFIGS)]
+    assert {change.first_step_id for change in made} == {made[0].pk}
+    assert all(change.artifact_id for change in made)
+
+
+def test_order__factor_shrinks__configs_come_first_and_partitions_last(world: AlterWorld) -> None:
+    made = world.alter(topics="orders", partitions="6", factor="2", added="min.insync.replicas=1")
+    assert [change.kind for change in made] == [CONFIGS, REASSIGN, GROWTH]
+
+
+def test_order__one_topic_shrinks_and_one_grows__each_has_its_configs_in_time(world: AlterWorld) -> None:
+    TopicState.objects.filter(name="clicks").update(
+        partitions=[[0, 3, 5, [3], [3], []], [1, 1, 5, [1], [1], []]], replication_factor=1
+    )
+    made = world.alter(topics="orders\nclicks", factor="2", added="retention.ms=60000")
+    assert [(change.kind, change.input.get("edits", [{}])[0].get("ids")) for change in made] == [
+        (CONFIGS, ["id-of-orders"]),
+        (REASSIGN, None),
+        (CONFIGS, ["id-of-clicks"]),
+    ]
+
+
+def test_one_aspect__is_a_change_that_stands_alone(world: AlterWorld) -> None:
+    [change] = world.alter(topics="orders\nclicks", partitions="5")
+    assert (change.first_step_id, change.step, change.input["topics"]) == (None, 0, ["clicks"])
+
+
+def test_assignment__is_split_between_moves_and_new_partitions(world: AlterWorld) -> None:
+    made = world.alter(topics="clicks", partitions="3", assignment="3:5:1,1:2:3,4:5:6")
+    assert [change.kind for change in made] == [REASSIGN, GROWTH]
+    assert made[0].options["change_rf"]
+    assert made[1].input == {"topics": ["clicks"], "count": 3, "factor": 3, "replicas": [[4, 5, 6]]}
+
+
+def test_later_step__before_the_first_is_done__waits_and_is_not_stale(world: AlterWorld) -> None:
+    """Its factor is not there yet, and it is judged when the facts are from after the step before."""
+    made = world.propose(topics="clicks", partitions="3", factor="3")
+    recheck(world.cluster.pk, world.clock)
+    growth = world.reread(made)[1]
+    assert growth.state == "proposed"
+    assert [check["result"] for check in growth.checks if check["code"] == "steps_before"] == ["failed"]
+    ChangeRequest.objects.filter(pk=made[0].pk).update(state="done", state_since=world.clock.replace(year=2020))
+    outcome = run_checks(growth, world.clock)
+    assert [check.code for check in outcome.checks if check.result == "failed"] == ["items_fit"]
+
+
+# ---- run
+
+
+def test_start__queues_all_steps__and_each_begins_when_the_one_before_is_done(
+    world: AlterWorld, approver: User
+) -> None:
+    made = world.propose(**TWO_STEPS)
+    approve_steps(made[0], approver, seen(made))
+    services.start(world.reread(made)[0], world.operator)
+    first, second = world.reread(made)
+    assert (first.state, second.state) == ("queued", "queued")
+    runs = {run.request_id: run.pk for run in ShortRun.objects.all()}
+    assert worker.claim_due() == [runs[first.pk]]
+    assert world.step(second).state == "queued", "a message that comes anyway begins nothing"
+    assert world.until(first, "done").state == "done"
+    ShortRun.objects.filter(request=second).update(next_at=Now())
+    assert worker.claim_due() == [runs[second.pk]]
+    assert world.until(second, "done").state == "done"
+    assert [call for call, _ in world.kafka.sent if call in ("create_partitions", "alter_configs")] == [
+        "create_partitions",
+        "alter_configs",
+    ]
+
+
+@pytest.mark.parametrize("ends", ["stale", "withdrawn", "exceptions"])
+def test_first_step_ends_otherwise__later_one_leaves_the_queue(world: AlterWorld, approver: User, ends: str) -> None:
+    made = world.propose(**TWO_STEPS)
+    approve_steps(made[0], approver, seen(made))
+    services.start(world.reread(made)[0], world.operator)
+    first, second = world.reread(made)
+    if ends == "stale":
+        world.kafka.model.topics["orders"] = "another-id"
+        world.until_stale(first)
+    elif ends == "withdrawn":
+        services.withdraw(first, world.operator, "Not today.")
+    else:
+        world.step(first)
+        world.kafka.model.topics["orders"] = "another-id"
+        assert world.until(first, "done").short_run.outcome == "exceptions"
+    second = world.reread(made)[1]
+    assert second.state == "stale"
+    assert second.stale_reasons[0]["code"] == ChangeErrorCode.STEP_NOT_DONE
+    assert not ShortRun.objects.filter(request=second).exists()
+    assert "alter_configs" not in [call for call, _ in world.kafka.sent]
+
+
+# ---- approval
+
+
+def test_approve_all__one_digest_changed__approves_none(world: AlterWorld, approver: User) -> None:
+    made = world.propose(**TWO_STEPS)
+    other = {**seen(made), made[1].pk: SeenContent("0" * 64, 1)}
+    for wrong in (other, {made[0].pk: SeenContent(made[0].digest, 1)}):
+        with pytest.raises(ChangedMeanwhile):
+            approve_steps(made[0], approver, wrong)
+        assert [change.state for change in world.reread(made)] == ["proposed", "proposed"]
+    assert approve_steps(made[0], approver, seen(made)) == 2
+    assert [change.state for change in world.reread(made)] == ["approved", "approved"]
+
+
+def test_pages__from_the_form_to_the_approval_of_all(
+    world: AlterWorld, approver: User, client_of: Callable[[User], Client]
+) -> None:
+    author, other = client_of(world.operator), client_of(approver)
+    sent = author.post("/clusters/demo/alter-topics/", {**TWO_STEPS, "factor": "-1"})
+    first, second = ChangeRequest.objects.order_by("step")
+    assert sent["Location"] == f"/changes/{first.pk}/steps/"
+    page = author.get(sent["Location"]).text
+    assert "2 partitions are added" in page
+    assert author.post(sent["Location"], {"why": ""}).status_code == 400
+    unseen = author.post(sent["Location"], {"why": "More consumers.", f"digest:{first.pk}": first.digest})
+    assert unseen.status_code == 409
+    digests = {f"digest:{change.pk}": change.digest for change in (first, second)}
+    author.post(sent["Location"], {"why": "More consumers.", **digests})
+    review = other.get(f"/changes/{second.pk}/").text
+    assert "Approve all 2 steps" in review
+    assert "Approve all" not in author.get(f"/changes/{second.pk}/").text
+    fields = [f"{change.pk}:{change.digest}:1" for change in (first, second)]
+    address = f"/changes/{second.pk}/steps/approve/"
+    assert author.post(address, {"step": fields}).status_code == 403
+    assert other.post(address, {"step": [fields[0], "x", f"{second.pk}:{second.digest}:2"]}).status_code == 409
+    assert other.post(address, {"step": fields}).status_code == 302
+    assert [change.state for change in world.reread([first, second])] == ["approved", "approved"]
