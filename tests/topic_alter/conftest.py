@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
-from django.test import Client
 
 from kafkadash.accounts.models import User
 from kafkadash.changes import steps
-from kafkadash.changes.errors import ChangeRefused
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Role
 from kafkadash.configs.stored import OwnerKind, load_keys
 from kafkadash.jobs.models import Job
 from kafkadash.jobs.runner import attempt_job
-from kafkadash.monitoring.models import ConfigCatalog, TopicState
+from kafkadash.monitoring.models import ConfigCatalog
 from kafkadash.topic_alter.alteration import create_steps
 from kafkadash.topic_alter.forms import AlterForm
 from kafkadash.topics.creation import load_brokers
