@@ -87,7 +87,6 @@ class ChangeErrorCode(StrEnum):
     STEP_IS_OPEN = "step-is-open"
     STEP_NOT_DONE = "step-not-done"
     OTHER_STEPS = "other-steps"
-    NO_STEPS = "no-steps"
     STEPS_WERE_PROPOSED = "steps-were-proposed"
 
     # Work that a worker does for a page or a command

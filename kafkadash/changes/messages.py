@@ -202,7 +202,6 @@ CHANGE_MESSAGES: Mapping[ChangeErrorCode, MessageTemplate] = {
     ChangeErrorCode.OTHER_STEPS: MessageTemplate(
         "The steps of #{number} changed while you had the page open; none was approved.", _REVIEW
     ),
-    ChangeErrorCode.NO_STEPS: MessageTemplate("#{number} is no change of several steps.", "Open its own page."),
     ChangeErrorCode.STEPS_WERE_PROPOSED: MessageTemplate(
         "#{number} is a step of a change that was proposed.", "Withdraw the other steps instead."
     ),

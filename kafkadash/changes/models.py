@@ -46,7 +46,9 @@ class PlanArtifact(models.Model):
         return f"plan {self.sha256[:12]}"
 
 
-_UNTOUCHED = models.Q(state=RequestState.DRAFT, version=1, round=0, artifact=None, job=None, origin_word="", why="")
+_UNTOUCHED = models.Q(
+    state=RequestState.DRAFT, version=1, round=0, artifact=None, job=None, origin_word="", why="", first_step=None
+)
 STEPS_BEFORE_ARE_OVER = (
     "NOT EXISTS (SELECT 1 FROM changes_changerequest s WHERE s.first_step_id = c.first_step_id AND s.step < c.step"  # noqa: S608
     f" AND s.state NOT IN ({', '.join(repr(state.value) for state in OVER)}))"
@@ -155,6 +157,14 @@ class ChangeRequest(models.Model):
 
     def __str__(self) -> str:
         return f"#{self.pk} {self.title}".strip()
+
+
+def has_open_step_before(prefix: str = "") -> models.Exists:
+    """Return the condition that a step before the request is open; ``prefix``: path to the request, as "request__"."""
+    earlier = ChangeRequest.objects.filter(
+        first_step=models.OuterRef(f"{prefix}first_step"), step__lt=models.OuterRef(f"{prefix}step")
+    )
+    return models.Exists(earlier.exclude(state__in=OVER))
 
 
 class ReviewVerdict(models.TextChoices):

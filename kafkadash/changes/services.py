@@ -614,21 +614,21 @@ def copy(change: ChangeRequest, user: User, request: HttpRequest | None = None) 
 def delete(change: ChangeRequest, user: User, reason: str = "", request: HttpRequest | None = None) -> None:
     """Forgets a draft that was never proposed; what was proposed once is kept. A step goes with all other steps."""
     with transaction.atomic():
+        steps = ChangeRequest.objects.steps_of(change).select_related("cluster")
+        held = list(steps.select_for_update(of=("self",), no_key=True))
         row = lock_change(change)
         require_permission(user, PROPOSE, row.cluster, read_only_too=True)
         if row.state != ChangeState.DRAFT:
             raise ChangedMeanwhile(ChangeErrorCode.ONLY_A_DRAFT_IS_DELETED, now=changed_message(row.pk))
         if row.round:
             raise ChangeRefused(ChangeErrorCode.KEPT_ONCE_PROPOSED, number=row.pk)
-        others = ChangeRequest.objects.steps_of(row).exclude(pk=row.pk).select_related("cluster")
-        if others.filter(round__gt=0).exists():
+        if any(step.round for step in held):
             raise ChangeRefused(ChangeErrorCode.STEPS_WERE_PROPOSED, number=row.pk)
-        for each in (*others.select_for_update(of=("self",)).order_by("-step"), row):
+        for each in held or [row]:
             before = {"kind": each.kind, "title": each.title, "why": each.why, "input": shorten_value(each.input)}
             audit_change(each, user, "deleted", reason=reason, before=before, request=request)
             announce_changes(each.pk)
-        steps = ChangeRequest.objects.steps_of(row)
-        (steps if row.first_step_id else ChangeRequest.objects.filter(pk=row.pk)).delete()
+        ChangeRequest.objects.filter(pk__in=[each.pk for each in held or [row]]).delete()
 
 
 def _digest_with(row: ChangeRequest, changed: Mapping[str, Any]) -> str:

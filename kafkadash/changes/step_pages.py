@@ -12,7 +12,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from kafkadash.accounts.errors import MissingObject
 from kafkadash.accounts.models import User
 from kafkadash.changes.access import needs_on_change, request_for
 from kafkadash.changes.errors import ChangeErrorCode, ChangeRefused
@@ -49,10 +48,8 @@ def steps(request: HttpRequest, number: int) -> HttpResponse:
     """Show what each step will do, and take the reason; POST submits all of them, or none."""
     change = request_for(request, number, PROPOSE)
     drafts = list_steps(change)
-    if not drafts:
-        raise MissingObject(ChangeErrorCode.NO_STEPS, number=number)
-    if any(draft.state != ChangeState.DRAFT for draft in drafts):
-        return redirect("changes:request", drafts[0].pk)
+    if not drafts or any(draft.state != ChangeState.DRAFT for draft in drafts):
+        return redirect("changes:request", number)
     if request.method != "POST":
         return _show_drafts(request, drafts)
     why = request.POST.get("why", "").replace("\0", "").strip()

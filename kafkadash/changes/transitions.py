@@ -182,7 +182,7 @@ def _stop_later_steps(
 ) -> None:
     """Make later steps stale where this one ended otherwise than done, and those in the queue where it left its way.
 
-    The last one comes first, so that none is stopped twice.
+    They are locked in their order, as everywhere, and stopped from the last on, so that none is stopped twice.
     """
     if state is ChangeState.DONE and clean:
         return
@@ -194,8 +194,8 @@ def _stop_later_steps(
         return
     word = "done with exceptions" if state is ChangeState.DONE else state.value
     why = coded(ChangeErrorCode.STEP_NOT_DONE, step=change.step, number=change.pk, state=word)
-    later = ChangeRequest.objects.steps_of(change).filter(step__gt=change.step, state__in=stopped).order_by("-step")
-    for row in later.select_related("cluster").select_for_update(of=("self",), no_key=True):
+    later = ChangeRequest.objects.steps_of(change).filter(step__gt=change.step, state__in=stopped)
+    for row in reversed(list(later.select_related("cluster").select_for_update(of=("self",), no_key=True))):
         move(
             row,
             TransitionRequest(ChangeTrigger.CONTENT_FAILED, capacities=frozenset({ActorKind.ITSELF})),

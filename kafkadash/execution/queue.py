@@ -8,11 +8,11 @@ from __future__ import annotations
 from datetime import datetime
 from functools import lru_cache
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Q
 from django.db.models.functions import Now
 
-from kafkadash.changes.models import ChangeRequest
-from kafkadash.changes.state_machine import OVER, ChangeState
+from kafkadash.changes.models import ChangeRequest, has_open_step_before
+from kafkadash.changes.state_machine import ChangeState
 from kafkadash.core.leases import from_now
 from kafkadash.execution.models import Execution
 from kafkadash.planning.stored_checks import plan_rows
@@ -56,10 +56,7 @@ def in_front_of(execution: Execution, now: datetime) -> Execution | None:
     """
     begun = Q(request__not_before=None) | Q(request__not_before__lte=now)
     earlier = Q(queued_at__lt=execution.queued_at) | Q(queued_at=execution.queued_at, pk__lt=execution.pk)
-    open_before = ChangeRequest.objects.filter(
-        first_step=OuterRef("request__first_step"), step__lt=OuterRef("request__step")
-    ).exclude(state__in=OVER)
-    waiting = Q(request__state=ChangeState.QUEUED) & begun & earlier & ~Exists(open_before)
+    waiting = Q(request__state=ChangeState.QUEUED) & begun & earlier & ~has_open_step_before("request__")
     before = (
         Execution.objects.filter(Q(active=True) | waiting, cluster=execution.cluster_id)
         .exclude(pk=execution.pk)

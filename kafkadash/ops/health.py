@@ -22,6 +22,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from kafkadash.changes.models import STEPS_BEFORE_ARE_OVER
 from kafkadash.clusters.access import public
 from kafkadash.core import clock
 from kafkadash.core.formatting import format_duration
@@ -255,15 +256,15 @@ def _check_collection() -> HealthCheck:
 
 
 def _check_runs() -> HealthCheck:
-    """The run of a change that waits longest for a worker."""
+    """The run of a change that waits longest for a worker, but for steps that wait for the step before."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT COALESCE(MAX(EXTRACT(EPOCH FROM clock_timestamp() - r.next_at))"
+            "SELECT COALESCE(MAX(EXTRACT(EPOCH FROM clock_timestamp() - r.next_at))"  # noqa: S608
             "  FILTER (WHERE r.lease_until IS NULL OR r.lease_until < clock_timestamp()), 0), COUNT(*)"
             " FROM execution_execution r JOIN changes_changerequest c ON c.id = r.request_id"
             " JOIN clusters_cluster k ON k.id = r.cluster_id"
             " WHERE k.removed_at IS NULL AND c.state IN"
-            " ('queued', 'executing', 'paused', 'cancelling', 'verifying')"
+            f" ('queued', 'executing', 'paused', 'cancelling', 'verifying') AND {STEPS_BEFORE_ARE_OVER}"
         )
         overdue, runs = cursor.fetchone()
     late = max(0.0, float(overdue))

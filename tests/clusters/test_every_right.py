@@ -84,6 +84,9 @@ TABLE: Mapping[str, Row] = {
     "changes:request": page(),
     # What is sent here lacks digest, reason and text, so whoever may is told that.
     "changes:approve": form("p", 409, changes=True),
+    # The request here stands alone, so its own page is shown.
+    "changes:steps": page("o", get=302, post=302, changes=True),
+    "changes:approve_steps": form("p", 409, changes=True),
     "changes:decline": form("p", 400),
     # The request here is proposed, so it is neither started nor paused; pausing is done on a read-only cluster too.
     "changes:start": form("o", 409, changes=True),
@@ -144,6 +147,7 @@ TABLE: Mapping[str, Row] = {
     "topics:grow": page("o", post=400, changes=True),  # what is sent has no number
     "topics:delete": page("o", post=400, changes=True),  # what is sent has no reason
     "topics:create": page("o", post=400, changes=True),  # what is sent has no name
+    "topic_alter:alter": page("o", post=400, changes=True),  # what is sent names no topic
     "group_changes:reset": page("o", post=400, changes=True),  # what is sent has no target
     "group_changes:delete": page("o", post=400, changes=True),  # what is sent has no reason
     "group_changes:delete_several": page("o", post=400, changes=True),  # what is sent has no name

@@ -87,6 +87,7 @@ OF_A_CLUSTER: Mapping[str, Visited] = {
     f"{CLUSTER}throttles/remove/": Visited((f"{C}throttles/remove/",)),
     f"{CLUSTER}create-topics/": Visited((f"{C}create-topics/",), of_seen=True),
     f"{CLUSTER}delete-topics/": Visited((f"{C}delete-topics/", f"{C}delete-topics/?pattern=a.*"), of_seen=True),
+    f"{CLUSTER}alter-topics/": Visited((f"{C}alter-topics/", f"{C}alter-topics/?topics=orders"), of_seen=True),
     f"{CLUSTER}topics/<str:topic>/delete/": Visited((f"{C}topics/{{topic}}/delete/",), of_seen=True),
     f"{CLUSTER}topics/<str:topic>/add-partitions/": Visited(
         (f"{C}topics/{{topic}}/add-partitions/", f"{C}topics/{{topic}}/add-partitions/?count=99"), of_seen=True
@@ -162,8 +163,8 @@ RUNS = {"changes/<int:number>/run/", "changes/<int:number>/run/row/", "changes/<
 # The report is visited in test_every_page.py, of one that has run; the others: tests/pages/test_starting_and_ending.py.
 ENDS = {"changes/<int:number>/report/", "changes/<int:number>/run/cancel/", "changes/<int:number>/run/give-up/"}
 
-# Visited by tests/elections/test_election_pages.py, of a draft and of a run.
-ITEMS = {"changes/<int:number>/items/", "changes/<int:number>/items/cancel/"}
+# Visited by tests/elections/test_election_pages.py, of a draft and of a run; steps by tests/e2e/test_topic_alter.py.
+ITEMS = {"changes/<int:number>/items/", "changes/<int:number>/items/cancel/", "changes/<int:number>/steps/"}
 
 # Seen by who proposed it. {draft}, {planned} and {proposed} are numbers of changes, {topic} is one that would be moved.
 CHANGE = "changes/<int:number>/"
@@ -186,6 +187,7 @@ FORMS = {
         f"{CHANGE}{verb}/"
         for verb in ["approve", "decline", "withdraw", "comment", "refresh", "copy", "edit", "delete"]
     ),
+    f"{CHANGE}steps/approve/",
     *(f"{CHANGE}{verb}/" for verb in ["start", "break-glass", "pause", "resume", "rollback"]),
     *(f"{CHANGE}items/{verb}/" for verb in ["pause", "resume", "rollback"]),
     *(f"{CHANGE}run/{asked}/" for asked in ["throttle", "parallel", "foreign", "replan"]),

@@ -74,6 +74,7 @@ CATALOGUES = {
     "Changes of configs": ("configs.errors:ConfigErrorCode", "configs.messages:CONFIG_ERROR_MESSAGES"),
     "Leader elections": ("elections.errors:ElectionErrorCode", "elections.messages:ELECTION_ERROR_MESSAGES"),
     "Changes of topics": ("topics.errors:TopicErrorCode", "topics.messages:TOPIC_ERROR_MESSAGES"),
+    "Alteration of topics": ("topic_alter.errors:AlterErrorCode", "topic_alter.messages:ALTER_ERROR_MESSAGES"),
     "Changes of consumer groups": (
         "group_changes.errors:GroupErrorCode",
         "group_changes.messages:GROUP_CHANGE_ERROR_MESSAGES",

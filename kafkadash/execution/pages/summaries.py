@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from kafkadash.accounts.errors import lazy_text
 from kafkadash.changes.kinds import RunSummary
-from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.models import ChangeRequest, has_open_step_before
 from kafkadash.changes.state_machine import RAN, RUNNING, ChangeState
 from kafkadash.core.charts import ChartMark
 from kafkadash.core.formatting import join_items
@@ -178,14 +178,16 @@ def _in_front(clusters: Collection[int], now: datetime) -> Mapping[int, tuple[in
 
 
 def _read_waiting_runs(clusters: Collection[int], now: datetime, *, everything: bool = False) -> list[Execution]:
-    """Active and queued runs of these clusters in their order; without those whose window has not begun, unless asked
-    for: they keep nobody waiting.
+    """Active and queued runs of these clusters in their order; without those whose window has not begun, or that wait
+    for the step of a change before them, unless asked for: they keep nobody waiting.
     """
     rows = (
         Execution.objects.filter(Q(active=True) | Q(request__state=ChangeState.QUEUED), cluster__in=clusters)
         .select_related("request")
         .only(*_OF_TURNS)
     )
+    if not everything:
+        rows = rows.exclude(has_open_step_before("request__"))
     ordered = sorted(rows, key=lambda run: (not run.active, *_queue_key(run)))
     return [run for run in ordered if everything or run.active or _has_window_begun(run, now)]
 
