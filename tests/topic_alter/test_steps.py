@@ -10,7 +10,7 @@ from django.test import Client
 
 from kafkadash.accounts.models import User
 from kafkadash.changes import services
-from kafkadash.changes.errors import ChangedMeanwhile, ChangeErrorCode
+from kafkadash.changes.errors import ChangedMeanwhile, ChangeErrorCode, ChangeRefused
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.recheck import recheck
 from kafkadash.changes.step_checks import run_checks
@@ -19,6 +19,7 @@ from kafkadash.monitoring.models import TopicState
 from kafkadash.short_runs import worker
 from kafkadash.short_runs.models import ShortRun
 from kafkadash.topics.growth import KIND as GROWTH
+from kafkadash.topics.reasons import TopicReasonCode
 from tests.topic_alter.conftest import AlterWorld
 
 pytestmark = pytest.mark.django_db
@@ -122,6 +123,29 @@ def test_first_step_ends_otherwise__later_one_leaves_the_queue(world: AlterWorld
     assert second.stale_reasons[0]["code"] == ChangeErrorCode.STEP_NOT_DONE
     assert not ShortRun.objects.filter(request=second).exists()
     assert "alter_configs" not in [call for call, _ in world.kafka.sent]
+
+
+def test_refreshed_step__after_the_first_ended_otherwise__stands_for_itself(world: AlterWorld, approver: User) -> None:
+    made = world.propose(topics="clicks", partitions="3", factor="3")
+    services.decline(made[0], approver, made[0].digest, "Too many replicas.")
+    growth = world.reread(made)[1]
+    assert growth.state == "stale"
+    ChangeRequest.objects.filter(pk=made[0].pk).update(state_since=world.clock.replace(year=2020))
+    outcome = run_checks(growth, world.clock)
+    assert {check.code: check.result for check in outcome.checks}["steps_before"] == "passed"
+    [problem] = outcome.checks[0].problems
+    assert problem.params["why"].code == TopicReasonCode.FACTOR_DIFFERS
+
+
+def test_delete__of_a_draft__takes_all_steps_or_none(world: AlterWorld) -> None:
+    made = world.alter(**TWO_STEPS)
+    services.submit(made[1], world.operator, why="More.", version=made[1].version)
+    with pytest.raises(ChangeRefused) as refused:
+        services.delete(made[0], world.operator)
+    assert refused.value.code == ChangeErrorCode.STEPS_WERE_PROPOSED
+    ChangeRequest.objects.filter(pk=made[1].pk).update(state="draft", round=0)
+    services.delete(made[0], world.operator)
+    assert not world.cluster.changes.exists()
 
 
 # ---- approval
