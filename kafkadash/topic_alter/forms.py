@@ -12,12 +12,14 @@ from kafkadash.configs.edits import find_edit_fault, read_typed
 from kafkadash.configs.kind import MIN_ISR
 from kafkadash.configs.stored import ConfigKey
 from kafkadash.core.formatting import read_whole_number
-from kafkadash.core.messages import CodedMessage, coded
+from kafkadash.core.messages import CodedMessage, coded, reason_message
 from kafkadash.monitoring.models import TopicState
 from kafkadash.planning.options import BadRate, bytes_per_second
 from kafkadash.planning.topic_form import TopicChoiceForm
 from kafkadash.topic_alter.alteration import TopicAlteration
 from kafkadash.topic_alter.errors import AlterErrorCode
+from kafkadash.topic_rules.models import load_rules
+from kafkadash.topic_rules.rules import RuledItem, find_broken
 from kafkadash.topics.creation import PlacementBrokers
 from kafkadash.topics.errors import TopicErrorCode
 from kafkadash.topics.growth import moving_topics
@@ -45,7 +47,7 @@ class AlterForm(TopicChoiceForm):
         self, *args: Any, cluster: Cluster, brokers: PlacementBrokers, keys: Mapping[str, ConfigKey], **kwargs: Any
     ) -> None:
         super().__init__(*args, cluster=cluster, **kwargs)
-        self._brokers, self._keys = brokers, keys
+        self._brokers, self._keys, self._rules = brokers, keys, load_rules(cluster)
 
     def clean(self) -> dict[str, Any]:
         """Check each field for itself, then with the topics that are chosen."""
@@ -59,6 +61,9 @@ class AlterForm(TopicChoiceForm):
             contradicts = coded(AlterErrorCode.FACTOR_CONTRADICTS, replicas=len(assignment[0]), factor=factor)
             self._refuse("assignment", contradicts)
         throttle = self._read_throttle(values.get("throttle", "")) if assignment or factor is not None else 0
+        replicas = len(assignment[0]) if assignment else factor
+        for broken in find_broken(self._rules, RuledItem("", factor=replicas)):
+            self._refuse("assignment" if assignment else "factor", reason_message(broken))
         topics = self._choose_topics()
         if not self.errors and count is None and factor is None and not assignment and not configs:
             self._refuse(None, coded(AlterErrorCode.NOTHING_ASKED))
@@ -123,7 +128,7 @@ class AlterForm(TopicChoiceForm):
                     self._refuse(name, coded(AlterErrorCode.CONFIG_FORMAT, line=line[:_SHOWN]))
                 elif key in found:
                     self._refuse(name, coded(AlterErrorCode.CONFIG_TWICE, key=key[:_SHOWN]))
-                elif fault := find_edit_fault(None, key, self._keys.get(key), value):
+                elif fault := find_edit_fault(None, key, self._keys.get(key), value, self._rules):
                     self._refuse(name, fault)
                 else:
                     found[key] = value

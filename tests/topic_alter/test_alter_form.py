@@ -14,6 +14,8 @@ from kafkadash.monitoring.models import BrokerState, TopicState
 from kafkadash.planning.errors import ReassignmentErrorCode
 from kafkadash.topic_alter.alteration import create_steps
 from kafkadash.topic_alter.errors import AlterErrorCode
+from kafkadash.topic_rules.models import TopicRules
+from kafkadash.topic_rules.reasons import RuleReasonCode
 from kafkadash.topics.errors import TopicErrorCode
 from tests.factories import ReassignmentFactory
 from tests.topic_alter.conftest import AlterWorld
@@ -63,6 +65,23 @@ def test_form__kafka_would_refuse_it_or_nobody_means_it__names_field_and_code(
     assert not form.is_valid()
     told = [str(error.code) for error in form.errors.as_data()[field]]
     assert code in told
+
+
+@pytest.mark.parametrize(
+    ("field", "code", "typed"),
+    [
+        ("factor", RuleReasonCode.FACTOR, {"factor": "2"}),
+        ("assignment", RuleReasonCode.FACTOR, {"assignment": "1:2,2:3,3:1,1:3,2:1"}),
+        ("added", RuleReasonCode.VALUE, {"added": "retention.ms=60000"}),
+    ],
+)
+def test_form__topic_rules_do_not_allow_it__names_field_and_code(
+    world: AlterWorld, field: str, code: str, typed: dict[str, str]
+) -> None:
+    TopicRules.objects.create(cluster=world.cluster, factor_least=3, bounds={"retention.ms": [3_600_000, None]})
+    form = world.form(**{"topics": "orders", **typed})
+    assert not form.is_valid()
+    assert [str(error.code) for error in form.errors.as_data()[field]] == [code]
 
 
 def test_steps__topics_are_so_already__is_refused(world: AlterWorld) -> None:
