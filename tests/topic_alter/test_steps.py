@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from django.db.models.functions import Now
@@ -15,6 +16,9 @@ from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.recheck import recheck
 from kafkadash.changes.step_checks import run_checks
 from kafkadash.changes.steps import SeenContent, approve_steps
+from kafkadash.execution.models import Execution
+from kafkadash.execution.queue import in_front_of
+from kafkadash.execution.worker import lease
 from kafkadash.monitoring.models import TopicState
 from kafkadash.short_runs import worker
 from kafkadash.short_runs.models import ShortRun
@@ -101,6 +105,25 @@ def test_start__queues_all_steps__and_each_begins_when_the_one_before_is_done(
         "create_partitions",
         "alter_configs",
     ]
+
+
+def test_reassignment_that_waits_for_configs__is_not_claimed_and_keeps_no_other_waiting(
+    world: AlterWorld, approver: User
+) -> None:
+    made = world.propose(topics="orders", factor="2", added="retention.ms=60000")
+    [other] = world.propose(topics="clicks", factor="3")
+    assert [change.kind for change in made] == [CONFIGS, REASSIGN]
+    ChangeRequest.objects.filter(pk__in=[*(one.pk for one in made), other.pk]).update(
+        state="approved", approvals_needed=0, expires_at=world.clock + timedelta(days=1)
+    )
+    services.start(world.reread(made)[0], world.operator)
+    services.start(world.reread([other])[0], world.operator)
+    waiting, free = (Execution.objects.get(request=change) for change in (made[1], other))
+    assert lease.claim_due() == [free.pk]
+    assert in_front_of(free, world.clock + timedelta(minutes=1)) is None
+    ChangeRequest.objects.filter(pk=made[0].pk).update(state="done")
+    assert lease.claim_due() == [waiting.pk]
+    assert in_front_of(free, world.clock + timedelta(minutes=1)) == waiting
 
 
 @pytest.mark.parametrize("ends", ["stale", "withdrawn", "exceptions"])
