@@ -61,9 +61,6 @@ class AlterForm(TopicChoiceForm):
             contradicts = coded(AlterErrorCode.FACTOR_CONTRADICTS, replicas=len(assignment[0]), factor=factor)
             self._refuse("assignment", contradicts)
         throttle = self._read_throttle(values.get("throttle", "")) if assignment or factor is not None else 0
-        replicas = len(assignment[0]) if assignment else factor
-        for broken in find_broken(self._rules, RuledItem("", factor=replicas)):
-            self._refuse("assignment" if assignment else "factor", reason_message(broken))
         topics = self._choose_topics()
         if not self.errors and count is None and factor is None and not assignment and not configs:
             self._refuse(None, coded(AlterErrorCode.NOTHING_ASKED))
@@ -74,6 +71,7 @@ class AlterForm(TopicChoiceForm):
         self.alteration = TopicAlteration(topics, count, factor, assignment, configs, throttle)
         self._check_partitions(self.alteration)
         self._check_min_isr(self.alteration)
+        self._check_factor_rule(self.alteration)
         if not self.alteration.configs_only:
             self._check_moves(topics)
         return values
@@ -165,6 +163,12 @@ class AlterForm(TopicChoiceForm):
                 told = {"topic": topic.name, "factor": factor, "min_isr": topic.min_isr}
                 self._refuse("factor", coded(AlterErrorCode.MIN_ISR_STAYS, **told))
                 return
+
+    def _check_factor_rule(self, wanted: TopicAlteration) -> None:
+        """Refuse a factor that the topic rules of the cluster do not allow, where it is another one than now."""
+        if any(topic.replication_factor != wanted.factor for topic in wanted.topics):
+            for broken in find_broken(self._rules, RuledItem("", factor=wanted.factor)):
+                self._refuse("assignment" if wanted.assignment else "factor", reason_message(broken))
 
     def _check_moves(self, topics: list[TopicState]) -> None:
         moving = sorted(moving_topics(self._cluster, [topic.name for topic in topics]))

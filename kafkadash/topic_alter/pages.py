@@ -13,7 +13,7 @@ from kafkadash.changes.errors import ChangeRefused
 from kafkadash.changes.kinds import kind_of
 from kafkadash.clusters.access import PROPOSE, cluster_for, needs
 from kafkadash.clusters.models import Cluster
-from kafkadash.configs.stored import ConfigKey, OwnerKind, load_keys
+from kafkadash.configs.stored import OwnerKind, load_keys
 from kafkadash.core.messages import CodedMessage
 from kafkadash.monitoring.cluster_bar import render_with_bar
 from kafkadash.monitoring.models import CollectorKind
@@ -32,15 +32,15 @@ def alter(request: HttpRequest, slug: str) -> HttpResponse:
     if request.method != "POST":
         initial = {"topics": request.GET.get("topics", "")[:500], "throttle": format_megabytes(FIRST_RATE)}
         form = AlterForm(initial=initial, cluster=cluster, brokers=brokers, keys=keys)
-        return _show_form(request, cluster, keys, form)
+        return _show_form(request, cluster, form)
     form = AlterForm(request.POST, cluster=cluster, brokers=brokers, keys=keys)
     if not form.is_valid():
-        return _show_form(request, cluster, keys, form, status=HTTPStatus.BAD_REQUEST)
+        return _show_form(request, cluster, form, status=HTTPStatus.BAD_REQUEST)
     assert isinstance(request.user, User), "a view of PROPOSE lets nobody else in"
     try:
         drafts = create_steps(cluster, request.user, form.alteration, request)
     except ChangeRefused as refused:
-        return _show_form(request, cluster, keys, form, refused.message, HTTPStatus.CONFLICT)
+        return _show_form(request, cluster, form, refused.message, HTTPStatus.CONFLICT)
     if len(drafts) > 1:
         return redirect("changes:steps", drafts[0].pk)
     drafts[0].refresh_from_db()
@@ -50,11 +50,9 @@ def alter(request: HttpRequest, slug: str) -> HttpResponse:
 def _show_form(
     request: HttpRequest,
     cluster: Cluster,
-    keys: dict[str, ConfigKey],
     form: AlterForm,
     refused: CodedMessage | None = None,
     status: HTTPStatus = HTTPStatus.OK,
 ) -> HttpResponse:
-    free = [key for key in keys.values() if key.find_lock() is None]
-    told = {"tab": "topics", "form": form, "keys": free, "refused": refused}
+    told = {"tab": "topics", "form": form, "refused": refused}
     return render_with_bar(request, cluster, CollectorKind.METADATA, "topic_alter/alter.html", told, status)

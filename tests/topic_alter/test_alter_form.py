@@ -84,6 +84,11 @@ def test_form__topic_rules_do_not_allow_it__names_field_and_code(
     assert [str(error.code) for error in form.errors.as_data()[field]] == [code]
 
 
+def test_form__factor_outside_the_rules_stays__is_taken(world: AlterWorld) -> None:
+    TopicRules.objects.create(cluster=world.cluster, factor_least=3)
+    assert world.form(topics="clicks", assignment="5:3,1:2").is_valid(), "its two replicas only change their order"
+
+
 def test_steps__topics_are_so_already__is_refused(world: AlterWorld) -> None:
     form = world.form(topics="orders", partitions="5", factor="3", added="min.insync.replicas=2")
     assert form.is_valid()
