@@ -40,6 +40,7 @@ _WORDS: Mapping[str, str] = {
     FailureKind.UNREACHABLE: "Unreachable",
     FailureKind.DEADLINE_EXCEEDED: "Timed out",
     FailureKind.CREDENTIALS_REFUSED: "Credentials rejected",
+    FailureKind.TOKEN_UNAVAILABLE: "No access token",
     FailureKind.NOT_AUTHORIZED: "Not authorized",
     FailureKind.NOT_SUPPORTED: "Not supported",
     FailureKind.SECRET_UNREADABLE: "Secret unreadable",

@@ -34,6 +34,7 @@ class ClusterErrorCode(StrEnum):
     CLUSTER_NAME_TOO_ALIKE = "cluster-name-too-alike"
     MECHANISM_NEEDED = "mechanism-needed"
     LOGIN_NEEDED = "login-needed"
+    TOKEN_ENDPOINT_NEEDED = "token-endpoint-needed"  # noqa: S105
     SECRET_ENTERED_FOR_OTHER = "secret-entered-for-other"  # noqa: S105
     PAIR_NEEDED = "pair-needed"
     ROLE_NOT_LISTED = "role-not-listed"

@@ -15,8 +15,9 @@ from kafkadash.accounts.models import User
 from kafkadash.accounts.templatetags.refusals import FieldMessage, field_messages
 from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import SECRETS, Cluster, Role, SecurityProtocol
-from kafkadash.clusters.services import CONNECTION_FIELDS, SASL_MECHANISMS, ClusterRefused
+from kafkadash.clusters.services import CONNECTION_FIELDS, ClusterRefused
 from kafkadash.core.messages import CodedMessage, as_message
+from kafkadash.kafka.connections import SASL_MECHANISMS
 
 SECURITY_WORDS = {
     SecurityProtocol.PLAINTEXT: "PLAINTEXT: no encryption, no authentication",
@@ -60,12 +61,23 @@ class SettingsForm(CodedForm):
                 self._refuse(name if name in self.fields else None, as_message(message))
 
 
+class MechanismField(forms.ChoiceField):
+    """Offers what is supported; the service refuses others, Kerberos by name."""
+
+    def valid_value(self, value: Any) -> bool:
+        return True
+
+
 class ConnectionForm(SettingsForm):
     """How to reach a cluster. The secrets are only taken, never shown: a page has no way to read them."""
 
     hints = {
         "bootstrap_servers": "host:port of one or more brokers, comma-separated or one per line.",
         "controller_servers": "host:port of the controller listeners, if kafkadash can reach them.",
+        "sasl_mechanism": "OAUTHBEARER is OAuth client credentials. Kerberos (GSSAPI) is not supported.",
+        "oauth_endpoint": "URL where the identity provider issues access tokens.",
+        "oauth_scope": "As the identity provider requires it, often none.",
+        "oauth_extensions": "name=value, comma-separated, where the brokers require them.",
         "sasl_username": "Reading needs Describe and DescribeConfigs on the cluster and on topics.",
         "ca_pem": "Trusted certificates, PEM. Leave empty for those of kafkadash's system.",
         "certificate_pem": "PEM. Only if the brokers require a client certificate.",
@@ -78,11 +90,14 @@ class ConnectionForm(SettingsForm):
     security_protocol = forms.ChoiceField(
         label="Security protocol", choices=[(p, SECURITY_WORDS[p]) for p in SecurityProtocol], required=False
     )
-    sasl_mechanism = forms.ChoiceField(
+    sasl_mechanism = MechanismField(
         label="SASL mechanism", choices=[("", "none"), *((m, m) for m in SASL_MECHANISMS)], required=False
     )
-    sasl_username = forms.CharField(label="User name", required=False)
-    sasl_password = forms.CharField(label="Password", required=False, strip=False)
+    sasl_username = forms.CharField(label="User name or client ID", required=False)
+    sasl_password = forms.CharField(label="Password or client secret", required=False, strip=False)
+    oauth_endpoint = forms.CharField(label="Token endpoint", required=False)
+    oauth_scope = forms.CharField(label="Scope", required=False)
+    oauth_extensions = forms.CharField(label="SASL extensions", required=False)
     ca_pem = forms.CharField(label="CA certificates", required=False)
     certificate_pem = forms.CharField(label="Client certificate", required=False)
     key_pem = forms.CharField(label="Client private key", required=False)

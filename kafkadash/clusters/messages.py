@@ -72,6 +72,9 @@ CLUSTER_MESSAGES: Mapping[ClusterErrorCode, MessageTemplate] = {
     ),
     ClusterErrorCode.MECHANISM_NEEDED: MessageTemplate("SASL mechanism missing.", "Choose one of {known}."),
     ClusterErrorCode.LOGIN_NEEDED: MessageTemplate("SASL credentials missing.", "Enter user name and password."),
+    ClusterErrorCode.TOKEN_ENDPOINT_NEEDED: MessageTemplate(
+        "Token endpoint missing.", "Enter the address where the identity provider issues access tokens."
+    ),
     ClusterErrorCode.SECRET_ENTERED_FOR_OTHER: MessageTemplate(
         "The stored secret was entered for other settings. Changed since: {changed}.",
         "Enter the secret again for the new settings.",
@@ -189,6 +192,7 @@ _UPGRADE = "Upgrade the brokers."
 _QUORUM = "Check the controllers on the quorum page."
 _LATER = "The next refresh tries again."
 _GRANT = "Grant it in Kafka."
+_PROVIDER = "Check the address and the identity provider."
 _REACH = "Check that it is running and reachable from kafkadash's workers."
 
 KAFKA_MESSAGES: Mapping[KafkaErrorCode, MessageTemplate] = {
@@ -201,6 +205,9 @@ KAFKA_MESSAGES: Mapping[KafkaErrorCode, MessageTemplate] = {
     ),
     KafkaErrorCode.MECHANISM_UNKNOWN: MessageTemplate(
         "Unknown SASL mechanism {mechanism!r}.", "Choose one of {known}."
+    ),
+    KafkaErrorCode.KERBEROS_UNSUPPORTED: MessageTemplate(
+        "Kerberos (GSSAPI) is not supported.", "Use a listener with {known}, or with client certificates."
     ),
     KafkaErrorCode.CA_UNUSABLE: MessageTemplate(
         "The CA certificates are not valid PEM: {detail}.",
@@ -239,6 +246,42 @@ KAFKA_MESSAGES: Mapping[KafkaErrorCode, MessageTemplate] = {
         "Enter address and security of the same Kafka listener.",
     ),
     KafkaErrorCode.TLS_FAILED: MessageTemplate("{address}: {reason}.{shown}", _TLS_SETTINGS),
+    # Access tokens
+    KafkaErrorCode.TOKEN_ENDPOINT_MALFORMED: MessageTemplate(
+        "The token endpoint is not a usable URL.", "Enter https://host/path, without user name, password and fragment."
+    ),
+    KafkaErrorCode.TOKEN_ENDPOINT_UNENCRYPTED: MessageTemplate(
+        "The token endpoint is not encrypted, but SASL_SSL is.", "Enter a URL that starts with https."
+    ),
+    KafkaErrorCode.EXTENSIONS_MALFORMED: MessageTemplate(
+        "{item!r} is not a SASL extension.", "Enter name=value, with a name of letters other than auth."
+    ),
+    KafkaErrorCode.TOKEN_ENDPOINT_UNREACHABLE: MessageTemplate(
+        "The token endpoint {endpoint} cannot be reached: {detail}.", _PROVIDER
+    ),
+    KafkaErrorCode.TOKEN_ENDPOINT_SLOW: MessageTemplate(
+        "The token endpoint {endpoint} did not answer completely within {seconds:g} s.", _PROVIDER
+    ),
+    KafkaErrorCode.TOKEN_ENDPOINT_LATE: MessageTemplate(
+        "The token endpoint {endpoint} has not answered in time.", _PROVIDER
+    ),
+    KafkaErrorCode.TOKEN_ENDPOINT_REDIRECTS: MessageTemplate(
+        "The token endpoint {endpoint} redirects (HTTP {status}), which kafkadash does not follow.",
+        "Enter its final address under Settings.",
+    ),
+    KafkaErrorCode.TOKEN_ENDPOINT_FAILED: MessageTemplate(
+        "The token endpoint {endpoint} answered with HTTP status {status}.", _PROVIDER
+    ),
+    KafkaErrorCode.TOKEN_ANSWER_TOO_LARGE: MessageTemplate(
+        "The token endpoint {endpoint} answered with more than {most} kB.", _PROVIDER
+    ),
+    KafkaErrorCode.TOKEN_ANSWER_UNUSABLE: MessageTemplate(
+        "The token endpoint {endpoint} answered without a usable access token.", _PROVIDER
+    ),
+    KafkaErrorCode.CLIENT_REJECTED: MessageTemplate(
+        "The token endpoint {endpoint} rejected the client {client}: {detail}.",
+        "Correct client ID, secret and scope under Settings.",
+    ),
     # Brokers that cannot be queried, and Kafka's answers
     KafkaErrorCode.NODE_NOT_CONNECTED: MessageTemplate("{who} cannot be reached: {detail}.", _REACH),
     KafkaErrorCode.CLIENT_CERTIFICATE_REFUSED: MessageTemplate(
@@ -252,6 +295,10 @@ KAFKA_MESSAGES: Mapping[KafkaErrorCode, MessageTemplate] = {
     ),
     KafkaErrorCode.SASL_MECHANISM_REFUSED: MessageTemplate(
         "{who} rejected the SASL mechanism: {detail}.", "Choose the mechanism of its listener under Settings."
+    ),
+    KafkaErrorCode.TOKEN_REFUSED: MessageTemplate(
+        "{who} rejected the access token ({claims}): {detail}.",
+        "Compare audience, issuer and scope with the listener's settings.",
     ),
     KafkaErrorCode.NODE_TOO_OLD: MessageTemplate(
         "{who} supports no version of this request that kafkadash uses: {detail}.", _UPGRADE

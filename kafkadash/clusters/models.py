@@ -62,6 +62,9 @@ class Cluster(models.Model):
     certificate_pem = models.TextField(blank=True)
     key_pem = EncryptedTextField(blank=True, default="")
     check_hostname = models.BooleanField(default=True)
+    oauth_endpoint = models.CharField(max_length=2000, blank=True, default="", db_default="")
+    oauth_scope = models.CharField(max_length=255, blank=True, default="", db_default="")
+    oauth_extensions = models.CharField(max_length=1000, blank=True, default="", db_default="")
     connection_version = models.PositiveIntegerField(default=1, help_text="counts changes of addresses or secrets")
 
     mode = models.CharField(max_length=16, choices=ClusterMode, default=ClusterMode.UNKNOWN)
@@ -132,6 +135,9 @@ class Cluster(models.Model):
                 certificate_pem=self.certificate_pem,
                 key_pem=self.key_pem if "key_pem" in used else "",
                 check_hostname=self.check_hostname,
+                oauth_endpoint=self.oauth_endpoint,
+                oauth_scope=self.oauth_scope,
+                oauth_extensions=self.oauth_extensions,
             ),
         )
 

@@ -1,13 +1,19 @@
-"""Secrets for commands: from a file or from standard input, never from the command line, where everybody sees them."""
+"""Secrets for commands: from a file, the environment or standard input, never from the command line.
+
+There everybody sees them.
+"""
 
 from __future__ import annotations
 
 import getpass
+import os
 import sys
 from pathlib import Path
 
 from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.core.errors import UserError
+
+_ENVIRONMENT = "env:"
 
 
 class NoSecret(UserError):
@@ -15,12 +21,14 @@ class NoSecret(UserError):
 
 
 def read_secret(source: str, what: str) -> str:
-    """The content of a file, or of standard input for "-" (asked for without echo on a terminal).
+    """The content of a file, of a variable for ``env:NAME``, or of standard input for "-" (without echo on a terminal).
 
     One newline at the end is not part of it. Raises NoSecret.
     """
     try:
-        if source != "-":
+        if source.startswith(_ENVIRONMENT):
+            content = os.environ.get(source.removeprefix(_ENVIRONMENT), "")
+        elif source != "-":
             content = Path(source).read_text(encoding="utf-8")
         elif sys.stdin.isatty():
             content = getpass.getpass(f"{what}: ")

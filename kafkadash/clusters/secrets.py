@@ -45,6 +45,7 @@ USE_FIELDS = (
     "sasl_mechanism",
     "ca_pem",
     "check_hostname",
+    "oauth_endpoint",
 )
 
 
@@ -57,6 +58,7 @@ class SecretUse:
     mechanism: str
     ca: str
     check_hostname: bool
+    endpoint: str = ""
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
@@ -67,6 +69,7 @@ class SecretUse:
             mechanism=values["sasl_mechanism"],
             ca=hashlib.sha256(values["ca_pem"].encode()).hexdigest() if values["ca_pem"] else "",
             check_hostname=values["check_hostname"],
+            endpoint=values["oauth_endpoint"],
         )
 
     def beyond(self, meant: SecretUse) -> str:
@@ -74,6 +77,7 @@ class SecretUse:
         changed = ["addresses"] if set(self.addresses) - set(meant.addresses) else []
         changed += ["protocol"] if self.protocol != meant.protocol else []
         changed += ["SASL mechanism"] if self.mechanism != meant.mechanism else []
+        changed += ["token endpoint"] if self.endpoint != meant.endpoint else []
         changed += ["CA certificates"] if self.ca != meant.ca else []
         changed += ["host name verification"] if meant.check_hostname and not self.check_hostname else []
         return join_items(changed) if changed else ""

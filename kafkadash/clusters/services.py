@@ -28,9 +28,10 @@ from kafkadash.clusters.secrets import EncryptedTextField, SecretUse
 from kafkadash.core.errors import UserError
 from kafkadash.core.failures import FailureKind
 from kafkadash.core.messages import CodedMessage, coded
-from kafkadash.kafka.api import AuthenticationFailed, ConnectionSecurity
-from kafkadash.kafka.connections import ssl_context
+from kafkadash.kafka.api import AuthenticationFailed, ConnectionSecurity, NotSupported
+from kafkadash.kafka.connections import KERBEROS, SASL_MECHANISMS, ssl_context
 from kafkadash.kafka.errors import KafkaErrorCode
+from kafkadash.kafka.tokens import OAUTHBEARER, check_endpoint, read_extensions
 
 _NAME = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)(\.(?!-)[A-Za-z0-9_-]{1,63}(?<!-))*\.?")
 
@@ -100,8 +101,6 @@ def _host_fault(item: str, host: str) -> CodedMessage | None:
     return None
 
 
-SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-
 # What a person may enter about how to reach a cluster; everything else about it is learned.
 CONNECTION_FIELDS = (
     "bootstrap_servers",
@@ -114,6 +113,9 @@ CONNECTION_FIELDS = (
     "certificate_pem",
     "key_pem",
     "check_hostname",
+    "oauth_endpoint",
+    "oauth_scope",
+    "oauth_extensions",
 )
 
 
@@ -469,15 +471,33 @@ def _check_security(cluster: Cluster, wrong: dict[str, Sequence[CodedMessage | s
         ]
     if "SASL" in cluster.security_protocol:
         if cluster.sasl_mechanism not in SASL_MECHANISMS:
-            wrong["sasl_mechanism"] = [coded(ClusterErrorCode.MECHANISM_NEEDED, known=", ".join(SASL_MECHANISMS))]
+            kerberos = cluster.sasl_mechanism == KERBEROS
+            code = KafkaErrorCode.KERBEROS_UNSUPPORTED if kerberos else ClusterErrorCode.MECHANISM_NEEDED
+            wrong["sasl_mechanism"] = [coded(code, known=", ".join(SASL_MECHANISMS))]
         if not cluster.sasl_username or not cluster.__dict__["sasl_password"]:
             wrong["sasl_username"] = [coded(ClusterErrorCode.LOGIN_NEEDED)]
+        if cluster.sasl_mechanism == OAUTHBEARER:
+            _check_oauth(cluster, wrong)
     if bool(cluster.certificate_pem) != bool(cluster.__dict__["key_pem"]):
         wrong["certificate_pem"] = [coded(ClusterErrorCode.PAIR_NEEDED)]
     elif isinstance(cluster.__dict__["key_pem"], str) and cluster.certificate_pem:  # a sealed key was checked before
         _check_tls(wrong, "key_pem", certificate_pem=cluster.certificate_pem, key_pem=cluster.key_pem)
     if cluster.ca_pem:
         _check_tls(wrong, "ca_pem", ca_pem=cluster.ca_pem)
+
+
+def _check_oauth(cluster: Cluster, wrong: dict[str, Sequence[CodedMessage | str]]) -> None:
+    if not cluster.oauth_endpoint:
+        wrong["oauth_endpoint"] = [coded(ClusterErrorCode.TOKEN_ENDPOINT_NEEDED)]
+    else:
+        try:
+            check_endpoint(cluster.oauth_endpoint, cluster.security_protocol)
+        except NotSupported as refusal:
+            wrong["oauth_endpoint"] = [refusal.message]
+    try:
+        read_extensions(cluster.oauth_extensions)
+    except NotSupported as refusal:
+        wrong["oauth_extensions"] = [refusal.message]
 
 
 def _check_tls(wrong: dict[str, Sequence[CodedMessage | str]], field: str, **texts: Any) -> None:

@@ -8,11 +8,12 @@ from kafkadash.core.status import RefreshStatus
 
 
 class FailureKind(StrEnum):
-    """Codes of a refresh that failed; the values are stored. The first nine are failures of ``kafka.api``."""
+    """Codes of a refresh that failed; the values are stored. The first ten are failures of ``kafka.api``."""
 
     UNREACHABLE = "unreachable"
     DEADLINE_EXCEEDED = "deadline-exceeded"
     CREDENTIALS_REFUSED = "credentials-refused"
+    TOKEN_UNAVAILABLE = "token-unavailable"  # noqa: S105 (a kind of failure)
     NOT_AUTHORIZED = "not-authorized"
     NOT_SUPPORTED = "not-supported"
     ANSWER_TOO_LARGE = "answer-too-large"

@@ -30,7 +30,7 @@ from kafkadash.clusters.services import (
     shown_values,
     tried_connection,
 )
-from kafkadash.core.formatting import join_items
+from kafkadash.core.formatting import format_duration, join_items
 from kafkadash.core.messages import CodedMessage, choose_plural, coded, join_messages, pack_value, unpack_value
 from kafkadash.jobs.errors import JobErrorCode
 from kafkadash.jobs.models import Job
@@ -51,6 +51,7 @@ from kafkadash.kafka.api import (
 )
 from kafkadash.kafka.connect import own_admin
 from kafkadash.kafka.probe import ProbeResult, ProbeStage, is_ip, probe
+from kafkadash.kafka.tokens import OAUTHBEARER, fetch_token
 
 Said: TypeAlias = CodedMessage | str
 MOST_ITEMS = 50
@@ -110,6 +111,18 @@ def reach_addresses(steps: TestSteps, connection: ClusterConnection) -> None:
         _report_stage(steps, probed, ProbeStage.TLS, "TLS and certificate", "presented a trusted certificate")
     if all(p.failed is not None for p in probed):
         raise JobFailed(join_messages(p.why for p in probed if p.why is not None))
+
+
+def reach_token_endpoint(steps: TestSteps, connection: ClusterConnection) -> None:
+    """Fetch an access token as the wire will. Raises KafkaFailure."""
+    steps.begin("token", "Access token", 0.25)
+    try:
+        token = fetch_token(connection, steps.run.kafka_deadline())
+    except KafkaFailure as failure:
+        steps.end("critical", failure.message)
+        raise
+    endpoint = connection.security.oauth_endpoint
+    steps.end("ok", f"{endpoint} issued a token for {format_duration(token.lifetime_s)} ({token.claims}).")
 
 
 def reach_brokers(steps: TestSteps, security: ConnectionSecurity, brokers: Sequence[BrokerInfo]) -> None:
@@ -311,6 +324,8 @@ def _run_test(run: JobRun, target: Cluster, admin: KafkaAdmin, *, keep: bool) ->
     steps = TestSteps(run)
     connection = target.connection()
     reach_addresses(steps, connection)
+    if connection.security.protocol.startswith("SASL") and connection.security.sasl_mechanism == OAUTHBEARER:
+        reach_token_endpoint(steps, connection)
     described = _first_answer(steps, target, admin)
     reach_brokers(steps, connection.security, described.brokers)
     steps.begin("versions", "API versions", 0.6)

@@ -61,6 +61,12 @@ class AuthenticationFailed(KafkaFailure):
     kind: ClassVar = FailureKind.CREDENTIALS_REFUSED
 
 
+class TokenUnavailable(KafkaFailure):
+    """The token endpoint gave no access token, so that no broker lets us in; nothing is known of the brokers."""
+
+    kind: ClassVar = FailureKind.TOKEN_UNAVAILABLE
+
+
 class NotAuthorized(KafkaFailure):
     """The principal lacks a permission; the sentence names the resource and the operation."""
 
@@ -858,7 +864,11 @@ def hidden_message(hidden: list[str], *, all_of_them: bool = False) -> CodedMess
 
 @dataclass(frozen=True, slots=True)
 class ConnectionSecurity:
-    """How to connect. Secrets are in here: ``repr`` hides them."""
+    """How to connect. Secrets are in here: ``repr`` hides them.
+
+    With OAUTHBEARER, user name and password are the ID and the secret of a client of ``oauth_endpoint``;
+    ``oauth_extensions`` are SASL extensions (KIP-342), ``name=value`` separated by commas.
+    """
 
     protocol: str = "PLAINTEXT"
     sasl_mechanism: str = ""
@@ -868,6 +878,9 @@ class ConnectionSecurity:
     certificate_pem: str = field(default="", repr=False)
     key_pem: str = field(default="", repr=False)
     check_hostname: bool = True
+    oauth_endpoint: str = ""
+    oauth_scope: str = ""
+    oauth_extensions: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ def _present_certificate(context: ssl.SSLContext, security: ConnectionSecurity) 
 def tls_reason(error: OSError) -> str:
     """Return the reason that OpenSSL or the other side's alert gives, in words."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the broker's certificate was rejected ({error.verify_message})"
+        return f"the certificate was rejected ({error.verify_message})"
     if isinstance(error, ssl.SSLEOFError | ConnectionResetError):
         return "the other side closed the TLS handshake; the listener may not use TLS"
     if isinstance(error, ssl.SSLError) and error.reason:
@@ -105,7 +105,8 @@ def tls_reason(error: OSError) -> str:
 NodeId = int | str
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _IN_PROGRESS = (errno.EINPROGRESS, errno.EALREADY, errno.EWOULDBLOCK)
-_SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+KERBEROS = "GSSAPI"
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
@@ -240,8 +241,10 @@ def _security_options(security: ConnectionSecurity) -> dict[str, object]:
     if security.protocol.endswith("SSL"):
         options["ssl_context"] = ssl_context(security)
     if security.protocol.startswith("SASL"):
-        if security.sasl_mechanism not in _SASL_MECHANISMS:
-            known = ", ".join(_SASL_MECHANISMS)
+        known = ", ".join(SASL_MECHANISMS)
+        if security.sasl_mechanism == KERBEROS:
+            raise NotSupported(KafkaErrorCode.KERBEROS_UNSUPPORTED, known=known)
+        if security.sasl_mechanism not in SASL_MECHANISMS:
             raise NotSupported(KafkaErrorCode.MECHANISM_UNKNOWN, mechanism=security.sasl_mechanism, known=known)
         options["sasl_mechanism"] = security.sasl_mechanism
         options["sasl_plain_username"] = security.sasl_username
@@ -268,6 +271,11 @@ class WireManager(KafkaConnectionManager):  # type: ignore[misc]
         """``host:port`` of a broker or bootstrap server, None when the cluster does not list it."""
         known = self.cluster.broker_metadata(node)
         return f"{known.host}:{known.port}" if known else None
+
+    def is_connected(self, node: NodeId) -> bool:
+        """Return whether ``connection`` would give one that is open already."""
+        present = self._conns.get(node)
+        return present is not None and bool(present.connected)
 
     def connection(self, node: NodeId, timeout: float) -> NodeConnection:
         """The open connection of a node, or a new one that must be up within ``timeout`` seconds.

@@ -50,6 +50,7 @@ from kafkadash.kafka.api import (
     NotAuthorized,
     NotSupported,
     QuorumUnavailable,
+    TokenUnavailable,
     wire_thread,
 )
 from kafkadash.kafka.connections import (
@@ -72,6 +73,7 @@ from kafkadash.kafka.connections import (
 from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.kafka_python import errors
 from kafkadash.kafka.messages import ApiRanges, KafkaResponse, MetadataAnswer, Request, brokers_only, metadata_request
+from kafkadash.kafka.tokens import OAUTHBEARER, TokenSource
 
 
 class AtMostOnce:
@@ -109,7 +111,15 @@ log = logging.getLogger(__name__)
 SLACK = 0.03  # seconds: lets a connection's own time limit speak first, as it knows better what was waited for
 
 # What is raised instead of other failures of the same call when several nodes were tried.
-_MOST_TELLING = (AuthenticationFailed, NotAuthorized, NotSupported, AnswerTooLarge, DeadlineExceeded, KafkaUnreachable)
+_MOST_TELLING = (
+    AuthenticationFailed,
+    TokenUnavailable,
+    NotAuthorized,
+    NotSupported,
+    AnswerTooLarge,
+    DeadlineExceeded,
+    KafkaUnreachable,
+)
 
 
 _CLASS_NAME = re.compile(r"^\w+Error: ")  # kafka-python puts its own class names in front of Kafka's words
@@ -119,10 +129,12 @@ def label_node(node: NodeId, address: str | None) -> str:
     return f"Broker {node} ({address})" if isinstance(node, int) else f"The bootstrap server {address}"
 
 
-def explain_error(error: Exception, who: str, until: float) -> KafkaFailure:
+def explain_error(error: Exception, who: str, until: float, tokens: TokenSource | None = None) -> KafkaFailure:
     """A library's error as one sentence about ``who``, for a question that had time until ``until`` (monotonic)."""
     cause = error.args[0] if error.args else "no reason was given"
     detail = _CLASS_NAME.sub("", str(cause)).rstrip(".")
+    if tokens is not None and isinstance(error, errors.SaslAuthenticationFailedError):
+        return AuthenticationFailed(KafkaErrorCode.TOKEN_REFUSED, who=who, claims=tokens.claims, detail=detail)
     if refused := _explain_refusal(error, cause, who, detail):
         return refused
     if isinstance(error, AnswerOversized):
@@ -223,11 +235,13 @@ class RequestDispatcher:
         options: Mapping[str, object],
         bootstrap_servers: Sequence[str],
         networks: Sequence[Network] = (),
+        tokens: TokenSource | None = None,
     ) -> None:
         self.lanes = {lane: WireManager(loop, **options) for lane in ConnectionPool}
         for manager in self.lanes.values():
             manager.networks = networks
         self._loop = loop
+        self._tokens = tokens
         self._bootstrap_servers = bootstrap_servers
         self._refreshing: tuple[WirePromise, float] | None = None
         self._failed_at: dict[NodeId, float] = {}
@@ -409,7 +423,7 @@ class RequestDispatcher:
             except KafkaFailure:
                 raise
             except Exception as error:  # explained: it becomes the failure of this node
-                failure = explain_error(error, label_node(node, address), until)
+                failure = explain_error(error, label_node(node, address), until, self._tokens)
                 self._failed_at[node] = time.monotonic()
                 sent_once = ask.once is not None and ask.once.begun
                 if sent_once or not isinstance(failure, KafkaUnreachable) or until - time.monotonic() < SLACK:
@@ -438,6 +452,10 @@ class RequestDispatcher:
         self, manager: WireManager, node: NodeId, ask: BrokerRequest[R], until: float, connect_by: float
     ) -> BrokerAnswer[R]:
         while True:
+            if self._tokens is not None and manager.is_connected(node):
+                self._tokens.renew_if_due()
+            elif self._tokens is not None:
+                await self._tokens.wait_for_token(manager.within, connect_by)
             conn = manager.connection(node, connect_by - time.monotonic())
             self._track(conn)
             try:
@@ -552,13 +570,16 @@ class ClusterWire:
     """
 
     def __init__(self, connection: ClusterConnection) -> None:
-        options = client_options(connection)
+        options = dict(client_options(connection))
         quiet_client_logs(connection.security.sasl_password, connection.security.key_pem)
         self.pid = os.getpid()
         self._key = connection.key
         self._loop: WireLoop = new_loop(connection.client_id)
         networks = [ip_network(text) for text in connection.networks]
-        self._asker = RequestDispatcher(self._loop, options, connection.bootstrap_servers, networks)
+        tokens = None
+        if options.get("sasl_mechanism") == OAUTHBEARER:
+            tokens = options["sasl_oauth_token_provider"] = TokenSource(connection, self._loop)
+        self._asker = RequestDispatcher(self._loop, options, connection.bootstrap_servers, networks, tokens)
         self._lock = threading.Lock()
         self._calls: set[_WireCall[Any] | FanOutCall] = set()
         self._accepting = True

@@ -12,6 +12,7 @@ class KafkaErrorCode(StrEnum):
     ADDRESS_MALFORMED = "address-malformed"
     PROTOCOL_UNKNOWN = "protocol-unknown"
     MECHANISM_UNKNOWN = "mechanism-unknown"
+    KERBEROS_UNSUPPORTED = "kerberos-unsupported"
     CA_UNUSABLE = "ca-unusable"
     CERTIFICATE_WITHOUT_KEY = "certificate-without-key"
     KEY_UNUSABLE = "key-unusable"
@@ -24,12 +25,26 @@ class KafkaErrorCode(StrEnum):
     TLS_SILENT = "tls-silent"
     TLS_FAILED = "tls-failed"
 
+    # Access tokens
+    TOKEN_ENDPOINT_MALFORMED = "token-endpoint-malformed"  # noqa: S105
+    TOKEN_ENDPOINT_UNENCRYPTED = "token-endpoint-unencrypted"  # noqa: S105
+    EXTENSIONS_MALFORMED = "extensions-malformed"
+    TOKEN_ENDPOINT_UNREACHABLE = "token-endpoint-unreachable"  # noqa: S105
+    TOKEN_ENDPOINT_SLOW = "token-endpoint-slow"  # noqa: S105
+    TOKEN_ENDPOINT_LATE = "token-endpoint-late"  # noqa: S105
+    TOKEN_ENDPOINT_REDIRECTS = "token-endpoint-redirects"  # noqa: S105
+    TOKEN_ENDPOINT_FAILED = "token-endpoint-failed"  # noqa: S105
+    TOKEN_ANSWER_TOO_LARGE = "token-answer-too-large"  # noqa: S105
+    TOKEN_ANSWER_UNUSABLE = "token-answer-unusable"  # noqa: S105
+    CLIENT_REJECTED = "client-rejected"
+
     # Brokers that cannot be asked, and what Kafka answers
     NODE_NOT_CONNECTED = "node-not-connected"
     CLIENT_CERTIFICATE_REFUSED = "client-certificate-refused"
     HANDSHAKE_FAILED = "handshake-failed"
     CREDENTIALS_REFUSED = "credentials-refused"
     SASL_MECHANISM_REFUSED = "sasl-mechanism-refused"
+    TOKEN_REFUSED = "token-refused"  # noqa: S105
     NODE_TOO_OLD = "node-too-old"
     EARLIER_UNANSWERED = "earlier-unanswered"
     NODE_TOO_SLOW = "node-too-slow"

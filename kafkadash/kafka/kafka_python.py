@@ -16,6 +16,7 @@ with warnings.catch_warnings():
     import kafka.net.sasl.scram
     from kafka.future import Future
     from kafka.net.manager import KafkaConnectionManager
+    from kafka.net.sasl.oauth import AbstractTokenProvider
     from kafka.net.selector import NetworkSelector
     from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
     from kafka.protocol.admin import (

@@ -217,9 +217,9 @@ def _ask_versions(asking: CollectContext) -> ApiVersions:
 
 
 def _find_silent(answer: ApiVersions) -> set[int]:
-    """Brokers from which nothing came; a refused login is an answer."""
-    refused = FailureKind.CREDENTIALS_REFUSED
-    return {broker for broker, error in answer.errors.items() if error.code is None and error.name != refused}
+    """Brokers from which nothing came; a refused login is an answer, and without a token nobody was asked."""
+    of_login = (FailureKind.CREDENTIALS_REFUSED, FailureKind.TOKEN_UNAVAILABLE)
+    return {broker for broker, error in answer.errors.items() if error.code is None and error.name not in of_login}
 
 
 def _silence_changes(

@@ -54,11 +54,12 @@ _BEFORE_SIGN_IN = (API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE)
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """The one user that a fake cluster with SASL knows."""
+    """The one user that a fake cluster with SASL knows; with OAUTHBEARER whoever has a token that it ``accepts``."""
 
     mechanism: str
-    username: str
-    password: str
+    username: str = ""
+    password: str = ""
+    accepts: Callable[[str], bool] = lambda _: False
 
 
 @dataclass(slots=True)
@@ -296,7 +297,8 @@ class _SaslSession:
             known = request.mechanism == self._login.mechanism
             code = ErrorCode.none if known else ErrorCode.unsupported_sasl_mechanism
             return entities.new("SaslHandshakeResponse", error_code=code, mechanisms=(self._login.mechanism,))
-        token = self._plain(request.auth_bytes) if self._login.mechanism == "PLAIN" else self._scram(request.auth_bytes)
+        check = {"PLAIN": self._plain, "OAUTHBEARER": self._bearer}.get(self._login.mechanism, self._scram)
+        token = check(request.auth_bytes)
         self.refused = token is None
         return entities.new(
             "SaslAuthenticateResponse",
@@ -311,6 +313,15 @@ class _SaslSession:
         _, username, password = token.decode().split("\0")
         self.done = (username, password) == (self._login.username, self._login.password)
         return b"" if self.done else None
+
+    def _bearer(self, token: bytes) -> bytes | None:
+        """RFC 7628: an error is told as a challenge, and the client answers one more time."""
+        assert self._login is not None
+        if token == b"\x01":
+            return None
+        first, bearer, *_ = token.split(b"\x01")
+        self.done = first == b"n,," and self._login.accepts(bearer.removeprefix(b"auth=Bearer ").decode())
+        return b"" if self.done else b'{"status":"invalid_token"}'
 
     def _scram(self, token: bytes) -> bytes | None:
         assert self._login is not None

@@ -201,7 +201,8 @@ def test_an_address_that_is_none(address: str, connect: Connect) -> None:
     ("security", "sentence"),
     [
         (ConnectionSecurity(protocol="KERBEROS"), "security protocol 'KERBEROS'"),
-        (ConnectionSecurity(protocol="SASL_SSL", sasl_mechanism="GSSAPI"), "SASL mechanism 'GSSAPI'"),
+        (ConnectionSecurity(protocol="SASL_SSL", sasl_mechanism="NTLM"), "SASL mechanism 'NTLM'"),
+        (ConnectionSecurity(protocol="SASL_SSL", sasl_mechanism="GSSAPI"), r"Kerberos \(GSSAPI\) is not supported"),
     ],
 )
 def test_a_way_to_connect_that_is_not_known(security: ConnectionSecurity, sentence: str, connect: Connect) -> None:

@@ -406,17 +406,46 @@ AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
+OAUTH = "org.apache.kafka.common.security.oauthbearer"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenValidation:
+    """Access tokens that a listener accepts (KIP-768): signed with a key of ``jwks_url``, with audience and issuer.
+
+    A session ends after ``session_ms`` if the client does not authenticate again (KIP-368); 0 for never.
+    """
+
+    jwks_url: str
+    audience: str
+    issuer: str
+    session_ms: int = 0
+
+    def properties(self, prefix: str) -> dict[str, str]:
+        return {
+            f"{prefix}sasl.enabled.mechanisms": "OAUTHBEARER",
+            f"{prefix}oauthbearer.sasl.jaas.config": f"{OAUTH}.OAuthBearerLoginModule required;",
+            f"{prefix}oauthbearer.sasl.server.callback.handler.class": f"{OAUTH}.OAuthBearerValidatorCallbackHandler",
+            f"{prefix}oauthbearer.sasl.oauthbearer.jwks.endpoint.url": self.jwks_url,
+            f"{prefix}oauthbearer.sasl.oauthbearer.expected.audience": self.audience,
+            f"{prefix}oauthbearer.sasl.oauthbearer.expected.issuer": self.issuer,
+            f"{prefix}oauthbearer.connections.max.reauth.ms": str(self.session_ms),
+        }
+
+
 @dataclass(frozen=True, slots=True)
 class KafkaListener:
     """``protocol`` is Kafka's (SSL, SASL_PLAINTEXT, SASL_SSL). With TLS: the broker's certificate and key as PEM.
 
-    ``advertised_host`` is what the broker tells clients, loopback where empty.
+    ``advertised_host`` is what the broker tells clients, loopback where empty. With ``tokens`` the only mechanism is
+    OAUTHBEARER.
     """
 
     protocol: str
     certificate_pem: str = ""
     key_pem: str = ""
     advertised_host: str = ""
+    tokens: TokenValidation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,12 +465,19 @@ class SecuredListener:
                 values[f"{prefix}ssl.keystore.type"] = "PEM"
                 values[f"{prefix}ssl.keystore.certificate.chain"] = listener.certificate_pem
                 values[f"{prefix}ssl.keystore.key"] = listener.key_pem
-            if listener.protocol.startswith("SASL"):
+            if listener.tokens is not None:
+                values |= listener.tokens.properties(prefix)
+            elif listener.protocol.startswith("SASL"):
                 values |= self._logins(prefix)
         if self.authorizer:
             values["authorizer.class.name"] = AUTHORIZER
             values["super.users"] = "User:ANONYMOUS"
         return values
+
+    def java_flags(self) -> list[str]:
+        """Kafka reads keys only from addresses that its process was started with."""
+        urls = ",".join(listener.tokens.jwks_url for listener in self.listeners.values() if listener.tokens is not None)
+        return [f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={urls}"] if urls else []
 
     def scram_arguments(self) -> list[str]:
         """For Kafka's storage tool: users that exist from the first record on."""
@@ -1072,7 +1108,9 @@ class KafkaPlayground:
         child = spawn(
             self.folder,
             node.name,
-            runtime.server_command(self.layout.properties(node)),
+            runtime.server_command(
+                self.layout.properties(node), extra=self.secured.java_flags() if self.secured is not None else ()
+            ),
             log=log,
             stage=_start_stage(node),
             detached=self.detached,

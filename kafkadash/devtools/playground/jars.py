@@ -276,11 +276,15 @@ class KafkaRuntime:
     archive: Path
 
     def server_command(
-        self, properties: Path, record: Path | None = None, main_class: str = "kafka.Kafka"
+        self,
+        properties: Path,
+        record: Path | None = None,
+        main_class: str = "kafka.Kafka",
+        extra: Sequence[str] = (),
     ) -> list[str]:
         """Run one node; with `record`, write a class archive there when it ends."""
         flags = [self.java.record_flag(record)] if record is not None else self.java.use_flags(self.archive)
-        return self._command(flags, SERVER_LOG4J, main_class, [str(properties)])
+        return self._command([*flags, *extra], SERVER_LOG4J, main_class, [str(properties)])
 
     def tool_command(self, main_class: str, args: Sequence[str]) -> list[str]:
         return self._command(self.java.use_flags(self.archive), TOOL_LOG4J, main_class, args)

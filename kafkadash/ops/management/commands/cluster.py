@@ -18,7 +18,6 @@ from kafkadash.clusters.models import Cluster, ClusterRole, SecurityProtocol
 from kafkadash.clusters.passwords import NoSecret, read_secret
 from kafkadash.clusters.secrets import SecretError
 from kafkadash.clusters.services import (
-    SASL_MECHANISMS,
     ClusterRefused,
     register_cluster,
     set_enabled,
@@ -28,6 +27,7 @@ from kafkadash.core.messages import as_message, unpack_value
 from kafkadash.jobs.connection_test import KIND as CONNECTION_TEST
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.runner import enqueue, request_cancel
+from kafkadash.kafka.connections import SASL_MECHANISMS
 from kafkadash.ops.errors import OperationErrorCode
 
 POLL_S = 0.2
@@ -164,9 +164,16 @@ class Command(BaseCommand):
 def _add_connection(parser: ArgumentParser) -> None:
     parser.add_argument("--controllers", metavar="HOST:PORT,…", help="controller addresses, optional")
     parser.add_argument("--security", choices=SecurityProtocol.values, help="default PLAINTEXT")
-    parser.add_argument("--sasl-mechanism", choices=SASL_MECHANISMS)
-    parser.add_argument("--sasl-username")
-    parser.add_argument("--sasl-password-file", metavar="FILE", help='"-" for standard input')
+    parser.add_argument("--sasl-mechanism", metavar="NAME", help=", ".join(SASL_MECHANISMS))
+    parser.add_argument("--sasl-username", help="user name, or client ID for OAUTHBEARER")
+    parser.add_argument(
+        "--sasl-password-file",
+        metavar="FILE",
+        help='password or client secret; "-" for standard input, env:NAME for an environment variable',
+    )
+    parser.add_argument("--oauth-endpoint", metavar="URL", help="token endpoint, for OAUTHBEARER")
+    parser.add_argument("--oauth-scope", metavar="SCOPE")
+    parser.add_argument("--oauth-extensions", metavar="NAME=VALUE,…", help="SASL extensions")
     parser.add_argument("--ca-file", metavar="FILE", help="trusted CA certificates, PEM; default: those of the system")
     parser.add_argument("--certificate-file", metavar="FILE", help="client certificate, PEM")
     parser.add_argument("--key-file", metavar="FILE", help="private key of the client certificate, PEM")
@@ -180,6 +187,9 @@ def _connection(options: dict[str, Any]) -> dict[str, Any]:
         "security_protocol": options["security"],
         "sasl_mechanism": options["sasl_mechanism"],
         "sasl_username": options["sasl_username"],
+        "oauth_endpoint": options["oauth_endpoint"],
+        "oauth_scope": options["oauth_scope"],
+        "oauth_extensions": options["oauth_extensions"],
     }
     files = {
         "sasl_password": ("sasl_password_file", "SASL password"),
