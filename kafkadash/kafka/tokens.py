@@ -296,9 +296,10 @@ def _read_answer(endpoint: TokenEndpoint, client: str, status: int, body: bytes,
     text, lifetime = answer.get("access_token"), _read_lifetime(answer.get("expires_in"))
     if not isinstance(text, str) or not _TOKEN.fullmatch(text) or lifetime is None:
         raise _unavailable(KafkaErrorCode.TOKEN_ANSWER_UNUSABLE, endpoint)
-    # A broker's clock, and the way there, need some of the time.
-    expires_at = began + lifetime - min(5.0, lifetime / 10)
-    return AccessToken(text, lifetime, began + lifetime * RENEW_AT, expires_at, _describe_claims(text))
+    # A session ends with its token: one that would end at once is of no use to the request that opened it.
+    expires_at = began + lifetime - min(5.0, max(1.0, lifetime / 10))
+    renew_at = min(began + lifetime * RENEW_AT, expires_at)
+    return AccessToken(text, lifetime, renew_at, expires_at, _describe_claims(text))
 
 
 def _read_lifetime(value: object) -> float | None:
@@ -360,7 +361,7 @@ class TokenSource(AbstractTokenProvider):  # type: ignore[misc]
             self._begin(now)
 
     async def wait_for_token(self, within: Within, until: float) -> None:
-        """Return when there is a token in force. Raises KafkaFailure where there is none until ``until``."""
+        """Return when there is a token in force. Raises KafkaFailure where there is none by then."""
         self.renew_if_due()
         if self._in_force():
             return
@@ -371,8 +372,8 @@ class TokenSource(AbstractTokenProvider):  # type: ignore[misc]
                 endpoint = self._connection.security.oauth_endpoint
                 raise TokenUnavailable(KafkaErrorCode.TOKEN_ENDPOINT_LATE, endpoint=endpoint) from None
         if not self._in_force():
-            assert self._failure is not None
-            raise self._failure
+            endpoint = self._connection.security.oauth_endpoint
+            raise self._failure or TokenUnavailable(KafkaErrorCode.TOKEN_ANSWER_UNUSABLE, endpoint=endpoint)
 
     def _in_force(self) -> bool:
         return self._token is not None and time.monotonic() < self._token.expires_at

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from typing import Any
 from unittest import mock
 
@@ -53,7 +54,7 @@ from kafkadash.clusters.services import (
     tried_connection,
     update_connection,
 )
-from kafkadash.core.messages import coded, message_text
+from kafkadash.core.messages import as_message, coded, message_text
 from kafkadash.jobs.connection_test import KIND
 from kafkadash.jobs.runner import enqueue
 from kafkadash.kafka.errors import KafkaErrorCode
@@ -112,6 +113,34 @@ def test_register__protocol_that_is_none__is_refused(db: None) -> None:
         register_cluster("somebody", "x", "a:9092", security_protocol="KERBEROS")
     known = ", ".join(SecurityProtocol.values)
     assert str(refused.value) == message_text(KafkaErrorCode.PROTOCOL_UNKNOWN, protocol="KERBEROS", known=known)
+
+
+def test_register__kerberos__is_refused_by_name(db: None) -> None:
+    with pytest.raises(ClusterRefused) as refused:
+        register_cluster("somebody", "x", "a:9092", **{**SASL, "sasl_mechanism": "GSSAPI"})
+    [message] = refused.value.messages["sasl_mechanism"]
+    assert as_message(message).code == KafkaErrorCode.KERBEROS_UNSUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("oauth", "field", "code"),
+    [
+        ({}, "oauth_endpoint", ClusterErrorCode.TOKEN_ENDPOINT_NEEDED),
+        ({"oauth_endpoint": "ftp://x"}, "oauth_endpoint", KafkaErrorCode.TOKEN_ENDPOINT_MALFORMED),
+        ({"oauth_endpoint": "http://x/"}, "oauth_endpoint", KafkaErrorCode.TOKEN_ENDPOINT_UNENCRYPTED),
+        (
+            {"oauth_endpoint": "https://x/", "oauth_extensions": "auth=1"},
+            "oauth_extensions",
+            KafkaErrorCode.EXTENSIONS_MALFORMED,
+        ),
+    ],
+)
+def test_register__oauth_that_cannot_work__is_refused(
+    db: None, oauth: dict[str, str], field: str, code: StrEnum
+) -> None:
+    with pytest.raises(ClusterRefused) as refused:
+        register_cluster("somebody", "x", "a:9092", **{**SASL, "sasl_mechanism": "OAUTHBEARER", **oauth})
+    assert {name: as_message(told).code for name, [told] in refused.value.messages.items()} == {field: code}
 
 
 def test_register__somebody_else_was_quicker__is_refused(cluster: Cluster) -> None:
@@ -181,6 +210,7 @@ ELSEWHERE: list[dict[str, Any]] = [
     {"sasl_mechanism": "PLAIN"},
     {"ca_pem": AUTHORITY.pem},
     {"check_hostname": False},
+    {"oauth_endpoint": "https://evil.example/token"},
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,14 +23,14 @@ from confluent_kafka.admin import (
 )
 from django.test import Client
 
-from kafkadash.accounts.models import User
+from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.services import register_cluster
 from kafkadash.core.failures import FailureKind
 from kafkadash.core.messages import message_text, unpack_value
 from kafkadash.devtools.embedded.ports import LOOPBACK
-from kafkadash.devtools.playground.cluster import KafkaListener, KafkaPlayground, SecuredListener
+from kafkadash.devtools.playground.cluster import KafkaListener, KafkaPlayground, SecuredListener, TokenValidation
 from kafkadash.devtools.playground.load import LoadTopic, create_topics
 from kafkadash.jobs.connection_test import KIND
 from kafkadash.jobs.errors import JobErrorCode
@@ -39,8 +40,9 @@ from kafkadash.kafka.api import hidden_message
 from kafkadash.kafka.connect import close_all
 from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.monitoring.collection import RefreshOutcome, ensure_runs, refresh
-from kafkadash.monitoring.models import ClusterState, Collection, CollectorRun, TopicState
+from kafkadash.monitoring.models import BrokerState, ClusterState, Collection, CollectorRun, TopicState
 from tests.contract.certificates import Authority, new_authority
+from tests.contract.identity_provider import AUDIENCE, CLIENT, CLIENT_SECRET, ISSUER, IdentityProvider, reply
 from tests.embedded_plugin import RUN_FOLDER
 from tests.waiting import wait_until
 
@@ -71,20 +73,32 @@ class Secure:
     good: Authority
     expired: Authority
     elsewhere: Authority
+    provider: IdentityProvider
 
     def at(self, listener: str) -> str:
         return self.playground.cluster.secured_bootstrap(listener)
 
 
 @pytest.fixture(scope="module")
-def secure(kafka_runtime: None) -> Iterator[Secure]:
+def provider() -> Iterator[IdentityProvider]:
+    with IdentityProvider() as provider:
+        yield provider
+
+
+@pytest.fixture(scope="module")
+def secure(
+    kafka_runtime: None, provider: IdentityProvider, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Secure]:
     good, elsewhere = new_authority(LOOPBACK), new_authority("elsewhere.example")
     expired = new_authority(LOOPBACK, broker_ended=dt.timedelta(days=3))
 
     def tls(protocol: str, authority: Authority) -> KafkaListener:
         return KafkaListener(protocol, authority.broker.pem, authority.broker.key_pem)
 
+    keys = provider.write_keys(tmp_path_factory.mktemp("oauth") / "keys.json")
     listeners = {
+        "OAUTH": KafkaListener("SASL_PLAINTEXT", tokens=TokenValidation(keys, AUDIENCE, ISSUER)),
+        "SESSIONS": KafkaListener("SASL_PLAINTEXT", tokens=TokenValidation(keys, AUDIENCE, ISSUER, session_ms=2000)),
         "LOGIN": KafkaListener("SASL_PLAINTEXT"),
         "TLS": tls("SSL", good),
         "LOGINTLS": tls("SASL_SSL", good),
@@ -97,7 +111,7 @@ def secure(kafka_runtime: None) -> Iterator[Secure]:
     playground.up(brokers=1, racks=("a",))
     try:
         create_topics(playground.bootstrap, [LoadTopic("orders", 2, 1), LoadTopic("ledger", 1, 1)])
-        yield Secure(playground, good, expired, elsewhere)
+        yield Secure(playground, good, expired, elsewhere, provider)
     finally:
         playground.down()
 
@@ -179,6 +193,79 @@ def test_a_login_without_encryption(secure: Secure, admin: User, allow: Allow, m
     works(job)
     for named in ("watcher", mechanism):
         assert named in steps(job)["sasl"]["said"]
+
+
+def oauth(provider: IdentityProvider, secret: str = CLIENT_SECRET) -> dict[str, Any]:
+    return {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "OAUTHBEARER",
+        "sasl_username": CLIENT,
+        "sasl_password": secret,
+        "oauth_endpoint": provider.url,
+    }
+
+
+def test_a_login_with_an_access_token(secure: Secure, admin: User, allow: Allow) -> None:
+    allow(READ_ONLY)
+    cluster = registered(admin, secure.at("OAUTH"), **oauth(secure.provider))
+    wait_until(lambda: permission_words(cluster) == [], "the permissions are known", 15)
+    job = tried(cluster)
+    works(job)
+    assert f"audience {AUDIENCE}, issuer {ISSUER}" in steps(job)["token"]["said"]
+    before = len(secure.provider.issued)
+    for run in CollectorRun.objects.filter(cluster=cluster).order_by("pk"):
+        assert collected(cluster, run.kind).error is None, run.kind
+    assert len(secure.provider.issued) - before == 1, "one token for all collectors"
+    assert secure.provider.issued[-1] not in str(list(Job.objects.values())) + str(list(AuditEvent.objects.values()))
+
+
+def test_a_token_for_another_audience_is_refused_with_its_claims(
+    secure: Secure, admin: User, client_of: Callable[[User], Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secure.provider, "audience", "billing")
+    cluster = registered(admin, secure.at("OAUTH"), **oauth(secure.provider))
+    job = tried(cluster)
+    assert (steps(job)["token"]["state"], steps(job)["sasl"]["state"]) == ("ok", "critical")
+    assert job.error_code == KafkaErrorCode.TOKEN_REFUSED
+    collected(cluster, "metadata")
+    assert CollectorRun.objects.get(kind="metadata").last_failure == FailureKind.CREDENTIALS_REFUSED
+    assert "audience billing" in client_of(admin).get("/settings/").content.decode()
+
+
+def test_without_a_token_the_provider_is_to_blame_and_no_broker_is_called_silent(
+    secure: Secure, admin: User, client_of: Callable[[User], Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = registered(admin, secure.at("OAUTH"), **oauth(secure.provider))
+    assert collected(cluster, "metadata").error is None
+    close_all()
+    monkeypatch.setattr(secure.provider, "misbehave", lambda handler: reply(handler, 503, b""))
+    job = tried(cluster)
+    assert job.error_code == KafkaErrorCode.TOKEN_ENDPOINT_FAILED
+    assert steps(job)["token"]["state"] == "critical"
+    for kind in ("metadata", "answers"):
+        assert collected(cluster, kind).error is not None
+        assert CollectorRun.objects.get(cluster=cluster, kind=kind).last_failure == FailureKind.TOKEN_UNAVAILABLE
+    assert BrokerState.objects.get(cluster=cluster).silent_since is None
+    page = client_of(admin).get("/settings/").content.decode()
+    assert "No access token" in page
+    assert secure.provider.url in page
+
+
+def test_a_session_is_renewed_in_place_and_opened_again_where_it_ended(
+    secure: Secure, admin: User, allow: Allow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allow(READ_ONLY)
+    monkeypatch.setattr(secure.provider, "lifetime_s", 4.0)
+    cluster = registered(admin, secure.at("SESSIONS"), **oauth(secure.provider))
+    before, until = len(secure.provider.issued), time.monotonic() + 5
+    while time.monotonic() < until:
+        assert collected(cluster, "metadata").error is None
+    assert len(secure.provider.issued) - before == 2, "a token of 4 s is used for 3 s"
+    monkeypatch.setattr(secure.provider, "misbehave", lambda handler: reply(handler, 503, b""))
+    wait_until(lambda: collected(cluster, "metadata").error is not None, "the session and the token ended", 10)
+    assert CollectorRun.objects.get(kind="metadata").last_failure == FailureKind.TOKEN_UNAVAILABLE
+    monkeypatch.undo()
+    wait_until(lambda: collected(cluster, "metadata").error is None, "it is opened with a new token", 10)
 
 
 def test_encryption_without_a_login(secure: Secure, admin: User) -> None:

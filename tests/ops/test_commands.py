@@ -30,6 +30,7 @@ from kafkadash.jobs import runner as kinds
 from kafkadash.jobs.connection_test import KIND
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.runner import JobFailed, JobKind, JobRun, attempt_job
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.ops.errors import OperationErrorCode
 from tests.contract.certificates import new_authority
 from tests.waiting import wait_until
@@ -63,6 +64,23 @@ def test_a_secured_cluster_is_registered_with_secrets_from_files(tmp_path: Path)
     )
     assert not security.check_hostname
     assert SECRET not in repr(list(AuditEvent.objects.values()))
+
+
+@pytest.mark.django_db
+def test_oauth_with_the_client_secret_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLIENT_SECRET", SECRET)
+    login = ["--security", "SASL_SSL", "--sasl-username", "watcher", "--sasl-password-file", "env:CLIENT_SECRET"]
+    with pytest.raises(CommandError, match=KafkaErrorCode.KERBEROS_UNSUPPORTED):
+        cluster("register", "x", "--bootstrap", "a:1", *login, "--sasl-mechanism", "GSSAPI")
+    endpoint = "https://idp.example/token"
+    oauth = ["--sasl-mechanism", "OAUTHBEARER", "--oauth-endpoint", endpoint, "--oauth-scope", "kafka"]
+    cluster("register", "x", "--bootstrap", "a:1", *login, *oauth)
+    security = Cluster.objects.get(slug="x").connection().security
+    assert (security.sasl_password, security.oauth_endpoint, security.oauth_scope) == (SECRET, endpoint, "kafka")
+    event = AuditEvent.objects.get(action="cluster.registered")
+    assert event.after is not None
+    assert event.after["oauth_endpoint"] == endpoint
+    assert SECRET not in str(event.after)
 
 
 @pytest.mark.django_db
