@@ -365,6 +365,7 @@ class TokenSource(AbstractTokenProvider):  # type: ignore[misc]
         self.renew_if_due()
         if self._in_force():
             return
+        self._begin(time.monotonic())  # it may have ended since
         if self._fetch is not None:
             try:
                 await within(self._fetch, until - time.monotonic())
