@@ -84,6 +84,19 @@ def test_without_a_cluster_it_says_what_to_do(adams: Client) -> None:
     assert 'href="/settings/register/"' in board.html
 
 
+def test_oauth_is_entered_and_kerberos_refused_by_name(adams: Client) -> None:
+    login = {**FORM, **SASL, "sasl_mechanism": "GSSAPI"}
+    refused = page(adams, "/settings/register/", login)
+    assert refused.tells(KafkaErrorCode.KERBEROS_UNSUPPORTED, "#id_sasl_mechanism-error")
+    oauth = {"sasl_mechanism": "OAUTHBEARER", "oauth_endpoint": "https://idp.example/token", "oauth_scope": "kafka"}
+    missing = page(adams, "/settings/register/", {**login, "sasl_mechanism": "OAUTHBEARER"})
+    assert missing.tells(ClusterErrorCode.TOKEN_ENDPOINT_NEEDED, "#id_oauth_endpoint-error")
+    page(adams, "/settings/register/", {**login, **oauth})
+    stored = page(adams, "/settings/clusters/orders-eu/")
+    assert SECRET not in stored.html
+    assert 'value="https://idp.example/token"' in stored.html
+
+
 def test_each_cluster_has_its_state_mode_and_last_contact(adams: Client) -> None:
     watched("well")
     unreached, refused = "No broker accepted a connection.", "It refused the credentials."
