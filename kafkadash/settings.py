@@ -228,6 +228,7 @@ COLLECT_INTERVALS: dict[str, float] = {
     "versions": env.float("INTERVAL_VERSIONS", default=600),
     "groups": env.float("INTERVAL_GROUPS", default=30),
     "traffic": env.float("INTERVAL_TRAFFIC", default=60),
+    "catch_up": env.float("INTERVAL_CATCH_UP", default=30),
 }
 # These kinds are read at this pace instead where that is cheap: where a refresh then takes less than this share of one
 # processor core of the worker (``CollectorRun.processor_s``). Never slower than above.
@@ -243,6 +244,8 @@ COLLECT_INTERVALS_MOVING: dict[str, float] = {
     "reassignments": env.float("INTERVAL_MOVING", default=2),
     "quorum": env.float("INTERVAL_MOVING", default=2),
 }
+# While replicas are behind that no reassignment adds, their log ends are read at this pace.
+COLLECT_INTERVAL_BEHIND = env.float("INTERVAL_BEHIND", default=5)
 # Networks in which Kafka may be connected, such as 10.20.0.0/16; everywhere if empty. It holds for what a name resolves
 # to and for what brokers advertise as well.
 KAFKA_NETWORKS: list[str] = env.networks("KAFKA_NETWORKS")

@@ -52,6 +52,7 @@ ROWS = {
     CollectorKind.CONFIGS: 15,
     CollectorKind.VERSIONS: 3,
     CollectorKind.GROUPS: 4,
+    CollectorKind.CATCH_UP: 0,
 }
 """Rows of the newest refresh of a cluster from ``watched``."""
 SIZES = {"brokers", "racks", "topics", "partitions"}

@@ -31,10 +31,18 @@ from kafkadash.monitoring import metadata_collector as metadata
 from kafkadash.monitoring import schedule
 from kafkadash.monitoring import version_collector as answers
 from kafkadash.monitoring import version_collector as versions
+from kafkadash.monitoring.catch_up import collector as catch_up
 from kafkadash.monitoring.collectors import CollectContext, CollectedFacts
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.groups import collector as groups
-from kafkadash.monitoring.models import Collection, CollectorKind, CollectorRun, MoveOutcome, ReassignmentSnapshot
+from kafkadash.monitoring.models import (
+    BrokerCatchUp,
+    Collection,
+    CollectorKind,
+    CollectorRun,
+    MoveOutcome,
+    ReassignmentSnapshot,
+)
 from kafkadash.monitoring.quorum import collector as quorum
 from kafkadash.monitoring.reassignments import collector as reassignments
 from kafkadash.monitoring.traffic import collector as traffic
@@ -51,6 +59,7 @@ COLLECTORS: Mapping[CollectorKind, Callable[[CollectContext], CollectedFacts]] =
     CollectorKind.VERSIONS: versions.read,
     CollectorKind.GROUPS: groups.read,
     CollectorKind.TRAFFIC: traffic.read,
+    CollectorKind.CATCH_UP: catch_up.read,
 }
 _MOST_ERRORS_KEPT = 20
 MOST_OVERRUNS, SET_ASIDE_S = 2, 300.0
@@ -333,9 +342,11 @@ def _choose_pause(run: CollectorRun, failure: RefreshFailure | None, interval: f
 
 
 def interval_for(cluster: Cluster, kind: CollectorKind, processor_s: float | None = None) -> float:
-    """Seconds between two refreshes: the cluster's own, else the default; quicker while anything moves, and where a
-    refresh costs so little processor time that nobody feels it.
+    """Seconds between two refreshes: the cluster's own, else the default; quicker while anything moves or
+    catches up, and where a refresh costs so little processor time that nobody feels it.
     """
+    if kind == CollectorKind.CATCH_UP and BrokerCatchUp.objects.filter(cluster=cluster).exists():
+        return float(settings.COLLECT_INTERVAL_BEHIND)
     if kind in settings.COLLECT_INTERVALS_MOVING and _has_running_moves(cluster):
         return float(settings.COLLECT_INTERVALS_MOVING[kind])
     own = cluster.cadence.get(kind)

@@ -299,6 +299,7 @@ _GRAINS = {
     CollectorKind.VERSIONS: "brokers",
     CollectorKind.GROUPS: "groups",
     CollectorKind.TRAFFIC: "partitions",
+    CollectorKind.CATCH_UP: "replicas",
 }
 
 

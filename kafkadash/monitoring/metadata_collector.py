@@ -25,7 +25,14 @@ from kafkadash.kafka.api import BrokerInfo, ClusterDescription, PartitionMetadat
 from kafkadash.monitoring.collectors import CollectContext, CollectedFacts, to_utc
 from kafkadash.monitoring.eligible_replicas import read_eligible, write_eligible
 from kafkadash.monitoring.errors import CollectionErrorCode
-from kafkadash.monitoring.models import BrokerState, ClusterState, MoveOutcome, ReassignmentSnapshot, TopicState
+from kafkadash.monitoring.models import (
+    BrokerState,
+    ClusterState,
+    CollectorKind,
+    MoveOutcome,
+    ReassignmentSnapshot,
+    TopicState,
+)
 from kafkadash.monitoring.partitions import PartitionHealth, PartitionShape, count_health, sum_health
 
 TOPIC_FIELDS = [
@@ -64,6 +71,7 @@ class CollectedTopics:
     offline_replicas: Counter[int] = field(default_factory=Counter)
     errors: list[CodedMessage] = field(default_factory=list)
     troubled: list[TopicMetadata] = field(default_factory=list)
+    catching_up: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +115,7 @@ def compare_topics(
         parts.append(counts)
         if counts.offline or counts.under_replicated:
             result.troubled.append(topic)
+            result.catching_up = result.catching_up or any(s.under_replicated and s.followers_behind for s in shapes)
         violations = racks.violations(topic, moves)
         result.rack_violations = _add_known(result.rack_violations, violations)
         _count_brokers(result, shapes)
@@ -349,6 +358,7 @@ def read(asking: CollectContext) -> CollectedFacts:
         write=write,
         errors=[*topics.errors, *eligible.errors],
         portions=portions,
+        doubts=[CollectorKind.CATCH_UP] if topics.catching_up else (),
     )
 
 

@@ -31,6 +31,7 @@ class CollectorKind(models.TextChoices):
     VERSIONS = "versions", "API versions and features"
     GROUPS = "groups", "consumer groups"
     TRAFFIC = "traffic", "records and bytes in"
+    CATCH_UP = "catch_up", "replicas catching up"
 
 
 def failure_kind_choices() -> list[tuple[str, str]]:
@@ -632,6 +633,35 @@ class BrokerWeights(models.Model):
 
     def __str__(self) -> str:
         return f"weights of broker {self.broker_id}"
+
+
+class BrokerCatchUp(models.Model):
+    """Replicas on a broker that are outside the ISR and that no reassignment adds; the row goes when all are in sync.
+
+    Figures as ``monitoring.catch_up.rules.CatchUpFigures``. ``data``, format 1: zlib of JSON, ``FollowerList`` without
+    the replicas that were skipped.
+    """
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE)
+    broker_id = models.IntegerField()
+    replicas = models.PositiveIntegerField(help_text="outside the ISR, those included that were not read")
+    counts = models.JSONField()
+    records = models.BigIntegerField(null=True)
+    bytes_behind = models.BigIntegerField(null=True, help_text="estimated")
+    unsized = models.PositiveIntegerField()
+    rate = models.FloatField(null=True, help_text="records per second that the replicas get")
+    rate_bytes = models.FloatField(null=True, help_text="estimated")
+    seconds_left = models.FloatField(null=True, help_text="of the slowest replica; empty where it is not known of all")
+    sampled_at = models.DateTimeField(null=True, help_text="when the oldest of the offsets was read")
+    taken_at = models.DateTimeField()
+    format = models.PositiveSmallIntegerField(default=1)
+    data = models.BinaryField()
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=["cluster", "broker_id"], name="one_catch_up_per_broker"),)
+
+    def __str__(self) -> str:
+        return f"catch-up of broker {self.broker_id}"
 
 
 def is_closed(directory: Mapping[str, Any]) -> bool:

@@ -49,6 +49,12 @@ class PartitionShape:
         return bool(self.adding) and self.under_replicated and set(self.replicas) - set(self.isr) <= self.adding
 
     @property
+    def followers_behind(self) -> list[int]:
+        """Replicas that are alive and outside the ISR without being added: they have to catch up."""
+        away = {*self.isr, *self.offline_replicas, *self.adding}
+        return [broker for broker in self.replicas if broker not in away]
+
+    @property
     def led_by_preferred(self) -> bool:
         return bool(self.replicas) and self.leader == self.replicas[0]
 
