@@ -8,7 +8,7 @@ import pytest
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.monitoring.catch_up import collector
-from kafkadash.monitoring.catch_up.collector import unpack_followers
+from kafkadash.monitoring.catch_up.packing import unpack_followers
 from kafkadash.monitoring.catch_up.rules import CatchUpState, FollowerReading, FollowerSample, sum_followers
 from kafkadash.monitoring.collection import RefreshOutcome
 from kafkadash.monitoring.models import BrokerCatchUp, Collection, CollectorKind, CollectorRun

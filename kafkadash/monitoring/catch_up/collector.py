@@ -17,7 +17,6 @@ from datetime import datetime
 from itertools import islice
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.core.json_columns import ContentMismatch, pack_dataclass, unpack_dataclass
 from kafkadash.core.messages import CodedMessage, coded
 from kafkadash.core.rows import without_search_for_cycles
 from kafkadash.kafka.api import (
@@ -29,8 +28,9 @@ from kafkadash.kafka.api import (
     ReplicaOffsets,
     TopicMetadata,
 )
+from kafkadash.monitoring.catch_up.packing import pack_followers, unpack_followers
 from kafkadash.monitoring.catch_up.rules import (
-    FollowerList,
+    CatchUpState,
     FollowerReading,
     FollowerSample,
     sum_followers,
@@ -53,6 +53,7 @@ MOST_REPLICAS = 20_000
 """Replicas that one refresh reads; of the others it is told that they were not read."""
 _LONGEST_ERROR = 300
 _NONE: frozenset[int] = frozenset()
+_RANKS = {state: rank for rank, state in enumerate(CatchUpState)}
 
 _Place = tuple[str, int]
 """Topic and partition."""
@@ -119,20 +120,6 @@ def read(asking: CollectContext) -> CollectedFacts:
         not_answered=sorted({query.broker for query, error in offsets.errors.items() if error.code is None}),
         errors=list(_collect_errors(offsets.errors)),
     )
-
-
-def unpack_followers(row: BrokerCatchUp) -> Sequence[FollowerSample]:
-    """Return none for content of another format."""
-    if row.format != 1:
-        return []
-    try:
-        return unpack_dataclass(FollowerList, json.loads(zlib.decompress(bytes(row.data)))).samples
-    except ContentMismatch:
-        return []
-
-
-def pack_followers(samples: Sequence[FollowerSample]) -> bytes:
-    return zlib.compress(json.dumps(pack_dataclass(FollowerList(samples)), separators=(",", ":")).encode(), 1)
 
 
 def _find_behind(cluster: Cluster) -> _BehindReplicas:
@@ -251,8 +238,13 @@ def _build_row(
         seconds_left=figures.seconds_left,
         sampled_at=None if figures.taken_at is None else to_utc(figures.taken_at),
         taken_at=to_utc(taken_at),
-        data=pack_followers(samples),
+        data=pack_followers(sorted(samples, key=_order)),
     )
+
+
+def _order(sample: FollowerSample) -> tuple[int, int, str, int]:
+    """Worst first, so that a page unpacks only what it shows."""
+    return _RANKS[sample.state], -(sample.lag or 0), sample.topic, sample.partition
 
 
 def _read_follower(broker: int, place: _Place, known: _ReadFollowers, sizes: Mapping[_Place, int]) -> FollowerReading:

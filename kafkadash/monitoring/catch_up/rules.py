@@ -7,7 +7,7 @@ to which a replica needs nothing more: its log end, or the leader's log start wh
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import ClassVar, TypeVar
@@ -190,10 +190,3 @@ def sum_followers(samples: Iterable[FollowerSample], skipped: int = 0) -> CatchU
 def _sum_known(values: Iterable[Number | None]) -> Number | None:
     known = [value for value in values if value is not None]
     return sum(known[1:], known[0]) if known else None
-
-
-@dataclass(frozen=True, slots=True)
-class FollowerList:
-    """Replicas of one broker, as ``BrokerCatchUp.data`` holds them."""
-
-    samples: Sequence[FollowerSample]
