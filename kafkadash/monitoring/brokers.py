@@ -43,6 +43,7 @@ from kafkadash.core.listing import FilterChoice, ListQuery
 from kafkadash.core.messages import choose_plural
 from kafkadash.core.revalidation import revalidated
 from kafkadash.core.rows import one_moment
+from kafkadash.monitoring.catch_up.pages import CatchUpPanel, CatchUpShown, build_panel, load_catch_up
 from kafkadash.monitoring.cluster_bar import cluster_bar, read_hint
 from kafkadash.monitoring.configs import config_rows
 from kafkadash.monitoring.errors import CollectionErrorCode
@@ -251,6 +252,7 @@ class BrokerShown:
     replica_skew: BrokerSkew | None = None
     leader_skew: BrokerSkew | None = None
     rates: Sequence[RateInForce] | None = None
+    catch_up: CatchUpShown | None = None
 
     @property
     def id(self) -> int:
@@ -363,6 +365,7 @@ def _lines(
     throttles = ClusterThrottles(cluster, known=bool(configs and configs.succeeded_at), brokers=ids)
     freshness = metadata_freshness(runs, now)
     disk_interval = runs[CollectorKind.LOG_DIRS].interval_s if CollectorKind.LOG_DIRS in runs else 60.0
+    catch_ups = load_catch_up(cluster, ids, runs, now)
     lines = []
     for broker in brokers:
         state, word = broker_state(broker, freshness)
@@ -378,6 +381,7 @@ def _lines(
                 directories=[directory_row(d) for d in held.dirs] if held else [],
                 disk_freshness=FactFreshness(held.taken_at, disk_interval, now) if held else None,
                 rates=throttles.rates(broker),
+                catch_up=catch_ups.get(broker.broker_id),
             )
         )
     return lines
@@ -537,6 +541,7 @@ def broker_context(
     config_interval = configs.interval_s if configs else 30.0
     rates = throttles.rates(broker)
     page, topics = _list_hosted_topics(cluster, broker.broker_id, weights, listing)
+    troubled = _list_troubled_partitions(cluster, broker.broker_id)
     return {
         "broker": broker,
         "listing": listing,
@@ -554,7 +559,8 @@ def broker_context(
         "page": page,
         "topics": topics,
         **_against_the_mean(cluster, broker),
-        **_list_troubled_partitions(cluster, broker.broker_id),
+        **troubled,
+        "catch_up": _build_catch_up(cluster, broker, troubled["troubled"], runs, now),
         **_list_moves(cluster, broker.broker_id, now),
     }
 
@@ -623,6 +629,19 @@ def _list_troubled_partitions(cluster: Cluster, broker: int) -> dict[str, Any]:
     }
 
 
+def _build_catch_up(
+    cluster: Cluster,
+    broker: BrokerState,
+    troubled: Iterable[PartitionLine],
+    runs: Mapping[str, CollectorRun],
+    now: datetime,
+) -> CatchUpPanel | None:
+    """A broker that is up and outside an ISR has a panel also before the first sample."""
+    up = broker.gone_at is None and not broker.fenced
+    behind = up and any(broker.broker_id in line.shape.followers_behind for line in troubled)
+    return build_panel(cluster, broker.broker_id, runs, now, expected=behind)
+
+
 def _list_moves(cluster: Cluster, broker: int, now: datetime) -> dict[str, Any]:
     running = ReassignmentSnapshot.objects.filter(cluster=cluster, outcome=MoveOutcome.RUNNING).filter(
         Q(adding__contains=[broker]) | Q(removing__contains=[broker])
@@ -647,7 +666,7 @@ def _broker_title(broker: BrokerState, freshness: FactFreshness) -> str:
     return f"{name} is up, leads {partitions}"
 
 
-_KINDS = (CollectorKind.METADATA, CollectorKind.LOG_DIRS, CollectorKind.CONFIGS)
+_KINDS = (CollectorKind.METADATA, CollectorKind.LOG_DIRS, CollectorKind.CONFIGS, CollectorKind.CATCH_UP)
 
 
 @require_safe

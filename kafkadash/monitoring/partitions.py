@@ -230,7 +230,7 @@ class PartitionLine:
     @cached_property
     def shape(self) -> PartitionShape:
         adding = frozenset(self.move.adding) if self.move else frozenset()
-        return PartitionShape(self.leader, tuple(self.replicas), tuple(self.isr), adding)
+        return PartitionShape(self.leader, tuple(self.replicas), tuple(self.isr), adding, tuple(self.offline))
 
     @cached_property
     def trouble(self) -> PartitionTrouble:

@@ -28,6 +28,7 @@ from kafkadash.core.revalidation import revalidated
 from kafkadash.core.rows import one_moment
 from kafkadash.kafka.throttles import LISTS
 from kafkadash.monitoring.brokers import leader_sizes
+from kafkadash.monitoring.catch_up.pages import FollowerLine, load_followers
 from kafkadash.monitoring.cluster_bar import cluster_bar, read_hint
 from kafkadash.monitoring.configs import ConfigRow, config_rows
 from kafkadash.monitoring.eligible_replicas import LeaderCandidates, load_candidates
@@ -300,6 +301,7 @@ class TopicPartitionRow:
     spread: RackSpread | None
     size_percent: float | None = None
     candidates: LeaderCandidates | None = None
+    behind: Sequence[FollowerLine] = ()
 
     @property
     def electable(self) -> bool:
@@ -381,13 +383,18 @@ def topic_context(
     config = topic.config or {}
     troubled = topic.offline_partitions or topic.under_replicated
     candidates = load_candidates(cluster, [topic.topic_id]) if troubled else {}
+    behind = load_followers(cluster, topic.name, topic.topic_id, runs, now) if topic.under_replicated else {}
     readers = readers_of(cluster, topic.name, runs.get(CollectorKind.GROUPS), now, MOST_GROUPS + 1)
     return {
         "topic": topic,
         "listing": listing,
         "page": page,
         "rows": [
-            _add_figures(each, sizes.get(each.line.number), largest, candidates.get((topic.topic_id, each.line.number)))
+            replace(
+                _add_size(each, sizes.get(each.line.number), largest),
+                candidates=candidates.get((topic.topic_id, each.line.number)),
+                behind=behind.get(each.line.number, ()),
+            )
             for each in page.object_list
         ],
         "eligible_at": next((own.taken_at for own in candidates.values()), None),
@@ -413,11 +420,9 @@ def topic_context(
     }
 
 
-def _add_figures(
-    row: TopicPartitionRow, size: int | None, largest: int, candidates: LeaderCandidates | None
-) -> TopicPartitionRow:
+def _add_size(row: TopicPartitionRow, size: int | None, largest: int) -> TopicPartitionRow:
     percent = 100.0 * size / largest if size is not None and largest else None
-    return TopicPartitionRow(replace(row.line, size_bytes=size), row.spread, percent, candidates)
+    return TopicPartitionRow(replace(row.line, size_bytes=size), row.spread, percent)
 
 
 def _describe_size_skew(sizes: Sequence[int]) -> str:
@@ -531,7 +536,7 @@ def topic(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
     row = find_topic(cluster, topic)
     bar = cluster_bar(cluster, CollectorKind.METADATA)
     runs = bar["standing"].runs
-    kinds = (*_KINDS, CollectorKind.REASSIGNMENTS, CollectorKind.GROUPS)
+    kinds = (*_KINDS, CollectorKind.REASSIGNMENTS, CollectorKind.GROUPS, CollectorKind.CATCH_UP)
     misled = row.preferred_leaders is not None and row.preferred_leaders < row.partition_count
     may_propose = not cluster.read_only and is_allowed(request.user, PROPOSE, cluster)
     shown = topic_context(cluster, row, partition_listing(request.GET), runs, bar["now"])
