@@ -201,7 +201,7 @@ def test_a_missing_permission_is_named(get_page: GetPage, demo: Cluster) -> None
 def test_one_cause_is_said_once(get_page: GetPage, demo: Cluster) -> None:
     silent(demo, NOW - timedelta(minutes=12), error="No broker answers.")
     page = get_page(URL)
-    notice = "#not-read-metadata-log_dirs-configs"
+    notice = "#not-read-metadata-log_dirs-configs-catch_up"
     assert page.tells(CollectionErrorCode.REFRESH_FAILED, notice)
     assert "No broker answers." in page.first(notice).text
     assert page.text.count("No broker answers.") == 1

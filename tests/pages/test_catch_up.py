@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from django.core.management import call_command
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.monitoring.catch_up.packing import pack_followers
@@ -28,10 +30,8 @@ def meter(rate: float, value: int) -> RateMeter:
 
 
 def follower(topic: TopicState, lag: int, rate: float, written: float = 0.0) -> FollowerSample:
-    ends = {"own": meter(rate, 0), "leading": meter(written, lag)}
-    return FollowerSample(
-        topic.name, topic.topic_id, 0, 1, lag, 100 * lag, 100 * rate, taken_at=AT, grown_at=AT, **ends
-    )
+    figures = (lag, 100 * lag, 100 * rate, AT, AT, meter(rate, 0), meter(written, lag))
+    return FollowerSample(topic.name, topic.topic_id, 0, 1, *figures)
 
 
 def store(cluster: Cluster, *samples: FollowerSample, skipped: int = 0, age: timedelta = timedelta(0)) -> None:
@@ -115,3 +115,18 @@ def test_all_records_are_there__only_the_isr_is_waited_for(get_page: GetPage, de
     store(demo, follower(topic, 0, 50))
     assert "1 replica not in ISR yet" in get_page(LIST).words("broker-3")
     assert "all records, not in ISR yet" in get_page("/clusters/demo/topics/ledger/").words("partition-0")
+
+
+def test_command__prints_the_figures_and_null_where_they_are_unknown(
+    demo: Cluster, topic: TopicState, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call_command("brokers", "catch-up", cluster="demo")
+    assert "No replicas are behind." in capsys.readouterr().out
+    store(demo, follower(topic, 90_000, 1_100, 100), skipped=1)
+    call_command("brokers", "catch-up", cluster="demo", broker=3)
+    out = capsys.readouterr().out
+    assert "3       2         1        90000    9000000  1100       -            1 replica is beyond the limit" in out
+    call_command("brokers", "catch-up", cluster="demo", json=True)
+    [broker] = json.loads(capsys.readouterr().out)["brokers"]
+    assert (broker["records_behind"], broker["seconds_left"]) == (90_000, None)
+    assert broker["states"] == {"closing": 1, "skipped": 1}

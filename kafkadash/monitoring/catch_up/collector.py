@@ -1,8 +1,7 @@
 """Collector of catch-up: log ends of live replicas outside the ISR that no reassignment adds, and of their leaders.
 
-Stored metadata tells which replicas these are; without any, Kafka is not asked. The topics concerned are then read
-again, so that nobody is compared with a leader of before. The reading of metadata makes this collector due at once
-when it finds such a replica.
+Stored metadata has these replicas; without any, Kafka is not queried. The topics concerned are then read again, so that
+no replica is compared with an earlier leader. The collector of metadata makes this one due at once when it finds one.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ from kafkadash.monitoring.models import (
 from kafkadash.monitoring.partitions import PartitionShape
 
 MOST_REPLICAS = 20_000
-"""Replicas that one refresh reads; of the others it is told that they were not read."""
+"""Replicas that one refresh reads; the others are stored as skipped."""
 _LONGEST_ERROR = 300
 _NONE: frozenset[int] = frozenset()
 _RANKS = {state: rank for rank, state in enumerate(CatchUpState)}
@@ -70,7 +69,7 @@ class _BehindReplicas:
 
 @dataclass(frozen=True, slots=True)
 class _ReadFollowers:
-    """``offsets`` of those that were asked; ``topics`` as metadata tells them now."""
+    """Offsets of replicas and leaders, and the topics as metadata has them now."""
 
     topics: Mapping[str, TopicMetadata]
     partitions: Mapping[_Place, PartitionMetadata]
@@ -153,7 +152,7 @@ def _list_stored(cluster: Cluster) -> Iterator[tuple[str, int, int]]:
 
 
 def _metadata_time(cluster: Cluster) -> datetime:
-    """That nothing is behind is as old as the metadata that says so."""
+    """Return when the metadata was read by which nothing is behind."""
     run = CollectorRun.objects.filter(cluster=cluster, kind=CollectorKind.METADATA).first()
     return run.succeeded_at if run and run.succeeded_at else to_utc(time.time())
 
@@ -177,7 +176,7 @@ def _list_queries(
     partitions: Mapping[_Place, PartitionMetadata],
     silent: Collection[int],
 ) -> Iterator[OffsetQuery]:
-    """Yield the queries of the replicas and of their leaders; brokers that answer nothing are not asked."""
+    """Yield the queries of the replicas and of their leaders; brokers that do not respond are left out."""
     for place, broker in followers:
         p = partitions.get(place)
         if p is None or p.leader is None or p.leader in silent or broker in silent:
@@ -220,8 +219,7 @@ def _build_row(
     earlier = {(s.topic_id, s.partition): s for s in unpack_followers(before)} if before else {}
     samples = []
     for topic, partition in places:
-        told = known.topics[topic]
-        topic_id = told.topic_id or topic
+        topic_id = known.topics[topic].topic_id or topic
         sample = earlier.get((topic_id, partition)) or FollowerSample(topic, topic_id, partition, None)
         samples.append(sample.advance(_read_follower(broker, (topic, partition), known, sizes)))
     figures = sum_followers(samples, skipped)

@@ -153,17 +153,21 @@ class CatchUpPanel:
 
 
 def load_catch_up(
-    cluster: Cluster, brokers: Collection[int], runs: Mapping[str, CollectorRun], now: datetime
+    cluster: Cluster, brokers: Collection[int] | None, runs: Mapping[str, CollectorRun], now: datetime
 ) -> dict[int, CatchUpShown]:
-    """Return what is stored of these brokers, without single replicas. One query."""
-    rows = BrokerCatchUp.objects.filter(cluster=cluster, broker_id__in=brokers).defer("data")
+    """Return what is stored of these brokers, or of all for None, without single replicas. One query."""
+    rows = BrokerCatchUp.objects.filter(cluster=cluster).defer("data")
+    rows = rows if brokers is None else rows.filter(broker_id__in=brokers)
     return {row.broker_id: _show(row, runs, now) for row in rows}
 
 
 def build_panel(
     cluster: Cluster, broker: int, runs: Mapping[str, CollectorRun], now: datetime, *, expected: bool
 ) -> CatchUpPanel | None:
-    """Return the panel of a broker; None where nothing of it is behind. ``expected``: metadata says otherwise."""
+    """Return the panel of a broker; None where none of its replicas is behind.
+
+    ``expected``: the metadata has replicas that are.
+    """
     row = BrokerCatchUp.objects.filter(cluster=cluster, broker_id=broker).first()
     if row is None:
         return CatchUpPanel(None, []) if expected else None

@@ -50,8 +50,8 @@ class FollowerReading:
 class FollowerSample:
     """A replica as last read, with what the next reading needs to go on measuring.
 
-    ``taken_at``: of the older of both ends. ``grown_at``: since when the position stands where it is. ``error``: why
-    an end was not read, as Kafka says it.
+    ``taken_at``: of the older of both ends. ``grown_at``: since when the position is what it is. ``error``: Kafka's
+    text where an end was not read.
     """
 
     stored_as_list: ClassVar = True
@@ -78,7 +78,7 @@ class FollowerSample:
         position = max(now.own_end, now.leader_start)
         moved = self.own is None or position != self.own.value
         stood_s = now.own_at - self.grown_at if self.own else 0.0
-        # A pause tells nothing about the rate of what goes on after it.
+        # The rate before a pause is not the rate after it.
         own = None if moved and stood_s >= ANEW_AFTER_S else self.own
         own = own.add(now.own_at, position) if own else RateMeter.start(now.own_at, position)
         leading = self.leading
