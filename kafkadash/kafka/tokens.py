@@ -134,26 +134,22 @@ def fetch_token(connection: ClusterConnection, seconds: float = FETCH_S) -> Acce
     endpoint = check_endpoint(security.oauth_endpoint, security.protocol)
     context = _trust(security.ca_pem) if endpoint.encrypted else None
     networks = [ipaddress.ip_network(text) for text in connection.networks]
-    began = time.monotonic()
+    url, began = endpoint.url, time.monotonic()
     try:
         sock = _connect(endpoint, context, networks, began + seconds)
         with sock:
             status, body = _exchange(sock, _request_bytes(endpoint, security), began + seconds)
     except _AnswerOversized:
-        raise _unavailable(KafkaErrorCode.TOKEN_ANSWER_TOO_LARGE, endpoint, most=MOST_BYTES // 1000) from None
+        raise TokenUnavailable(KafkaErrorCode.TOKEN_ANSWER_TOO_LARGE, endpoint=url, most=MOST_BYTES // 1000) from None
     except TimeoutError:
-        raise _unavailable(KafkaErrorCode.TOKEN_ENDPOINT_SLOW, endpoint, seconds=seconds) from None
+        raise TokenUnavailable(KafkaErrorCode.TOKEN_ENDPOINT_SLOW, endpoint=url, seconds=seconds) from None
     except http.client.HTTPException:
-        raise _unavailable(KafkaErrorCode.TOKEN_ANSWER_UNUSABLE, endpoint) from None
+        raise TokenUnavailable(KafkaErrorCode.TOKEN_ANSWER_UNUSABLE, endpoint=url) from None
     except OSError as error:
         words = error.strerror.lower() if error.strerror else str(error)
         detail = tls_reason(error) if isinstance(error, ssl.SSLError) else words
-        raise _unavailable(KafkaErrorCode.TOKEN_ENDPOINT_UNREACHABLE, endpoint, detail=detail) from None
+        raise TokenUnavailable(KafkaErrorCode.TOKEN_ENDPOINT_UNREACHABLE, endpoint=url, detail=detail) from None
     return _read_answer(endpoint, security.sasl_username, status, body, began)
-
-
-def _unavailable(code: KafkaErrorCode, endpoint: TokenEndpoint, **params: object) -> TokenUnavailable:
-    return TokenUnavailable(code, endpoint=endpoint.url, **params)
 
 
 def _trust(ca_pem: str) -> ssl.SSLContext:
@@ -286,16 +282,16 @@ def _read_answer(endpoint: TokenEndpoint, client: str, status: int, body: bytes,
         content = None
     answer = content if isinstance(content, dict) else {}
     if 300 <= status < 400:
-        raise _unavailable(KafkaErrorCode.TOKEN_ENDPOINT_REDIRECTS, endpoint, status=status)
+        raise TokenUnavailable(KafkaErrorCode.TOKEN_ENDPOINT_REDIRECTS, endpoint=endpoint.url, status=status)
     if status in (400, 401, 403):
         told = answer.get("error")
         detail = told if isinstance(told, str) and _ERROR.fullmatch(told) else f"HTTP status {status}"
         raise AuthenticationFailed(KafkaErrorCode.CLIENT_REJECTED, endpoint=endpoint.url, client=client, detail=detail)
     if status != http.client.OK:
-        raise _unavailable(KafkaErrorCode.TOKEN_ENDPOINT_FAILED, endpoint, status=status)
+        raise TokenUnavailable(KafkaErrorCode.TOKEN_ENDPOINT_FAILED, endpoint=endpoint.url, status=status)
     text, lifetime = answer.get("access_token"), _read_lifetime(answer.get("expires_in"))
     if not isinstance(text, str) or not _TOKEN.fullmatch(text) or lifetime is None:
-        raise _unavailable(KafkaErrorCode.TOKEN_ANSWER_UNUSABLE, endpoint)
+        raise TokenUnavailable(KafkaErrorCode.TOKEN_ANSWER_UNUSABLE, endpoint=endpoint.url)
     # A session ends with its token: one that would end at once is of no use to the request that opened it.
     expires_at = began + lifetime - min(5.0, max(1.0, lifetime / 10))
     renew_at = min(began + lifetime * RENEW_AT, expires_at)
