@@ -63,6 +63,8 @@ COLLECTORS: Mapping[CollectorKind, Callable[[CollectContext], CollectedFacts]] =
 }
 _MOST_ERRORS_KEPT = 20
 MOST_OVERRUNS, SET_ASIDE_S = 2, 300.0
+_BEHIND_SHARE = 0.1
+"""Share of a processor core that catch-up takes at most, down to its usual pace."""
 NEVER_AGAIN_S = 10 * 365 * 86_400.0  # until somebody changes the connection, or switches collection off and on
 
 
@@ -346,7 +348,8 @@ def interval_for(cluster: Cluster, kind: CollectorKind, processor_s: float | Non
     catches up, and where a refresh costs so little processor time that nobody feels it.
     """
     if kind == CollectorKind.CATCH_UP and BrokerCatchUp.objects.filter(cluster=cluster).exists():
-        return float(settings.COLLECT_INTERVAL_BEHIND)
+        slowest = float(settings.COLLECT_INTERVALS[kind])
+        return min(slowest, max(float(settings.COLLECT_INTERVAL_BEHIND), (processor_s or 0.0) / _BEHIND_SHARE))
     if kind in settings.COLLECT_INTERVALS_MOVING and _has_running_moves(cluster):
         return float(settings.COLLECT_INTERVALS_MOVING[kind])
     own = cluster.cadence.get(kind)

@@ -10,7 +10,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.monitoring.catch_up import collector
 from kafkadash.monitoring.catch_up.packing import unpack_followers
 from kafkadash.monitoring.catch_up.rules import CatchUpState, FollowerReading, FollowerSample, sum_followers
-from kafkadash.monitoring.collection import RefreshOutcome
+from kafkadash.monitoring.collection import RefreshOutcome, interval_for
 from kafkadash.monitoring.models import BrokerCatchUp, Collection, CollectorKind, CollectorRun
 from tests.monitoring.conftest import Clock
 from tests.monitoring.memory_kafka import MemoryCluster
@@ -118,6 +118,7 @@ class TestCollector:
         assert row.sampled_at is not None
         assert row.sampled_at.timestamp() == pytest.approx(clock.now - 10, abs=0.001)
         assert CollectorRun.objects.get(kind=CollectorKind.CATCH_UP).interval_s == 5
+        assert interval_for(row.cluster, CollectorKind.CATCH_UP, 2.0) == 20, "a costly one is slower"
         log.isr = (1, 3)
         refresh(CollectorKind.CATCH_UP)
         assert not BrokerCatchUp.objects.exists()
