@@ -70,8 +70,13 @@ def _read_stored(row: BrokerState, directories: Sequence[Mapping[str, Any]]) -> 
 
 
 def plan_cordon(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
-    """Plan the ``values`` of brokers: id to value, None to unset it. Those that have it need nothing. Two queries."""
+    """Plan the ``values`` of brokers: id to value, None to unset it. Those that have it need nothing. Two queries.
+
+    A rollback has ``found``, the values that the run left: where another one is set, the broker is left out. While
+    facts are older than the run, the value from before it is still stored.
+    """
     values = {int(broker): value for broker, value in wanted["values"].items()}
+    found = {int(broker): value for broker, value in wanted.get("found", {}).items()}
     stored = load_cordons(cluster, values.keys())
     items, left_out = [], []
     for broker, value in sorted(values.items()):
@@ -79,10 +84,12 @@ def plan_cordon(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
         fault = own.fault if own else PlainReason(BrokerReasonCode.NOT_REGISTERED)
         if own and not fault and value is None and own.inherited:
             fault = CordonInherited(own.inherited)
+        if own and not fault and broker in found and own.value not in (found[broker], value):
+            fault = CordonChanged(own.value, found[broker])
         if own is None or fault is not None:
             left_out.append(coded(BrokerLifeErrorCode.DOES_NOT_FIT, item=f"broker {broker}", why=reason_message(fault)))
-        elif own.value != value:
-            content = {"broker": broker, "from": own.value, "to": value}
+        elif (now := found.get(broker, own.value)) != value:
+            content = {"broker": broker, "from": now, "to": value}
             items.append(PlannedItem(f"broker {broker}", content))
     return PlannedItems(items, left_out)
 
@@ -206,7 +213,10 @@ def find_risk(cluster: Cluster, items: Items) -> RiskFacts:
 
 
 def roll_back(done: Sequence[DoneItem]) -> dict[str, Any]:
-    return {"values": {str(item.content["broker"]): before["value"] for item, before in done}}
+    return {
+        "values": {str(item.content["broker"]): before["value"] for item, before in done},
+        "found": {str(item.content["broker"]): item.content["to"] for item, _ in done},
+    }
 
 
 def make_known() -> None:

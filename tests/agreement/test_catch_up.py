@@ -45,6 +45,7 @@ def test_broker_comes_back__its_lag_is_that_of_raw_log_ends_until_it_is_in_sync(
     assert row.bytes_behind is not None
     assert 0.9 < row.bytes_behind / (row.records * RECORD_BYTES) < 1.1
     alter(playground, AWAY, **{RATE: None})
+    alter(playground, topic, **{LIST: None})
     wait_until(tools.in_sync, "every replica is in sync again", 60)
     assert _lag(tools, topic) == 0
     for kind in (CollectorKind.METADATA, CollectorKind.CATCH_UP):

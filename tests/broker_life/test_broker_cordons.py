@@ -7,7 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from kafkadash.broker_life.cordon import KEY, KIND, plan_cordon
+from kafkadash.broker_life.errors import BrokerLifeErrorCode
 from kafkadash.broker_life.reasons import BrokerReasonCode
+from kafkadash.changes.errors import ChangeRefused
 from kafkadash.changes.risk import RiskCode, RiskLevel, level_of
 from kafkadash.core.messages import as_message
 from kafkadash.kafka.api import ConfigResource, ItemError
@@ -16,6 +18,7 @@ from kafkadash.short_runs.plans import check_items
 from kafkadash.short_runs.rollback import propose_rollback
 from tests.broker_life.conftest import EMPTY, BrokerWorld
 from tests.factories import directory
+from tests.raised_codes import raises_code
 
 pytestmark = pytest.mark.django_db
 BROKER = ConfigResource.broker(EMPTY)
@@ -31,12 +34,14 @@ def store_cordon(value: str, source: str = "broker") -> None:
     BrokerState.objects.filter(broker_id=EMPTY).update(config={KEY: [value, source]})
 
 
-def test_run__cordons__and_its_rollback_uncordons(world: BrokerWorld) -> None:
+@pytest.mark.parametrize("known", [True, False], ids=["read since", "not read since"])
+def test_run__cordons__and_its_rollback_uncordons(world: BrokerWorld, *, known: bool) -> None:
     change = world.until(world.cordon(), "done")
     assert (world.config(), world.run(change).outcome) == ("*", "clean")
-    store_cordon("*")
+    if known:
+        store_cordon("*")
     draft = propose_rollback(change, world.operator)
-    assert draft.input == {"values": {str(EMPTY): None}}
+    assert draft.input == {"values": {str(EMPTY): None}, "found": {str(EMPTY): "*"}}
     change = world.until(world.queue(draft.input), "done")
     assert (world.config(), world.states(change)) == (None, {f"broker {EMPTY}": "done"})
 
@@ -63,6 +68,13 @@ def test_submission__too_few_brokers_are_left__is_riskier(world: BrokerWorld) ->
     change = world.cordon()
     assert [why["code"] for _, why in change.risk_reasons] == [RiskCode.FEW_BROKERS_LEFT]
     assert level_of(change.risk) is RiskLevel.MEDIUM
+
+
+def test_rollback__another_value_was_set_since__leaves_the_broker_out(world: BrokerWorld) -> None:
+    change = world.until(world.cordon(), "done")
+    store_cordon("/data-1")
+    with raises_code(BrokerLifeErrorCode.DOES_NOT_FIT, ChangeRefused):
+        propose_rollback(change, world.operator)
 
 
 def test_plan__value_is_there_already__has_nothing_to_do(world: BrokerWorld) -> None:
