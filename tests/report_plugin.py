@@ -60,7 +60,7 @@ BUDGETS = {
     "contract": TierBudget(190, 95),
     "pipeline": TierBudget(250, 300),
     "agreement": TierBudget(350, 230),
-    "e2e": TierBudget(400, 600),
+    "e2e": TierBudget(450, 680),
 }
 WHOLE_BUDGET_S = sum(budget.processor_s for budget in BUDGETS.values())
 FAILS_ABOVE = 1.25

@@ -39,6 +39,7 @@ pytestmark = pytest.mark.django_db
         ("factor", AlterErrorCode.MIN_ISR_STAYS, {"factor": "1"}),
         ("throttle", ReassignmentErrorCode.RATE_MISSING, {"factor": "2", "throttle": ""}),
         ("assignment", AlterErrorCode.ASSIGNMENT_LENGTH, {"assignment": "1:2:3,,2:3:1"}),
+        ("assignment", AlterErrorCode.ASSIGNMENT_OF_ONE, {"topics": "orders\nclicks", "assignment": "1:2"}),
         ("assignment", TopicErrorCode.ASSIGNMENT_FORMAT, {"assignment": "1:x"}),
         ("assignment", TopicErrorCode.ASSIGNMENT_UNEVEN, {"assignment": "1:2,1"}),
         ("assignment", TopicErrorCode.ASSIGNMENT_REPEATS, {"assignment": "1:1"}),

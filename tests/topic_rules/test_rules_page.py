@@ -17,9 +17,11 @@ from kafkadash.topic_rules import name_match
 from kafkadash.topic_rules.errors import RuleConflictCode, RuleErrorCode
 from kafkadash.topic_rules.forms import read_limits, write_limits
 from kafkadash.topic_rules.models import TopicRules
+from kafkadash.topic_rules.pages import RulesRefused, change_rules
 from kafkadash.topic_rules.rules import ValueRange
 from tests.configs.conftest import RETENTION, ConfigWorld
 from tests.pages.conftest import Page
+from tests.raised_codes import raises_code
 
 pytestmark = pytest.mark.django_db
 RULES = "/settings/clusters/demo/topic-rules/"
@@ -58,6 +60,12 @@ def test_page__stores_and_audits_what_changed__and_shows_it_again(client: Client
     assert page.first("#id_bounds").text.strip() == "retention.ms=1h..30d"
     assert client.post(RULES, {**TYPED, "version": "1"}).status_code == 302
     assert AuditEvent.objects.filter(action="topic_rules.changed").count() == 1, "nothing changed"
+
+
+def test_rules__of_who_lost_the_role_meanwhile__stay(world: ConfigWorld, operator: User) -> None:
+    with raises_code(RuleErrorCode.NEEDS_ROLE, RulesRefused):
+        change_rules(world.cluster, operator, {}, version=0, reason="It was agreed.")
+    assert not TopicRules.objects.exists()
 
 
 def test_page__of_an_older_version__is_refused(client: Client) -> None:
