@@ -23,7 +23,7 @@ from kafkadash.topic_rules.rules import RuledItem, find_broken
 from kafkadash.topics.creation import PlacementBrokers
 from kafkadash.topics.errors import TopicErrorCode
 from kafkadash.topics.growth import moving_topics
-from kafkadash.topics.placement import MOST_PARTITIONS, check_assignment, read_assignment
+from kafkadash.topics.placement import MOST_PARTITIONS, take_assignment
 
 MOST_ADDED = 50_000
 """New partitions of one change: what it plans, stores and shows."""
@@ -96,13 +96,11 @@ class AlterForm(TopicChoiceForm):
     def _read_assignment(self, typed: str) -> list[list[int]]:
         if not typed:
             return []
-        read = read_assignment(typed)
-        fault = read if isinstance(read, CodedMessage) else check_assignment(read, self._brokers.racks.keys())
-        if isinstance(read, CodedMessage) or fault is not None:
-            assert fault is not None
-            self._refuse("assignment", fault)
+        taken = take_assignment(typed, self._brokers.racks.keys())
+        if isinstance(taken, CodedMessage):
+            self._refuse("assignment", taken)
             return []
-        return [list(replicas) for replicas in read]
+        return [list(replicas) for replicas in taken]
 
     def _read_throttle(self, typed: str) -> int:
         try:

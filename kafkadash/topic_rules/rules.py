@@ -74,7 +74,7 @@ class TopicRuleSet:
 
 @dataclass(frozen=True, slots=True)
 class RuledItem:
-    """What a change gives to a topic or broker, as the rules judge it.
+    """Values that a change gives to a topic or broker, as the rules judge them.
 
     ``new_topic``: name of a topic that is created, '' else. ``factor``: replication factor, None where it stays.
     ``configs``: None removes a value. ``inherited``: what is in force without values of the owner's own, where known.

@@ -21,7 +21,7 @@ from kafkadash.topic_rules.rules import RuledItem
 from kafkadash.topics.creation import PlacementBrokers
 from kafkadash.topics.errors import TopicErrorCode
 from kafkadash.topics.names import check_topic_name, metric_name
-from kafkadash.topics.placement import MOST_PARTITIONS, check_assignment, read_assignment
+from kafkadash.topics.placement import MOST_PARTITIONS, take_assignment
 
 KIP_36, BALANCED, TYPED = "kip-36", "balanced", "typed"
 PLACEMENTS = (
@@ -125,13 +125,11 @@ class TopicsForm(CodedForm):
         return found
 
     def _check_assignment(self, typed: str) -> list[list[int]]:
-        read = read_assignment(typed)
-        fault = read if isinstance(read, CodedMessage) else check_assignment(read, self._brokers.racks.keys())
-        if isinstance(read, CodedMessage) or fault is not None:
-            assert fault is not None
-            self._refuse("assignment", fault)
+        taken = take_assignment(typed, self._brokers.racks.keys())
+        if isinstance(taken, CodedMessage):
+            self._refuse("assignment", taken)
             return []
-        return [list(replicas) for replicas in read]
+        return [list(replicas) for replicas in taken]
 
     def _check_configs(self, typed: str) -> dict[str, str]:
         """Read ``key=value`` lines; whether Kafka knows the key and takes the value, Kafka says."""

@@ -59,7 +59,7 @@ def place_partitions(
 
 @dataclass(frozen=True, slots=True)
 class BrokerLoad:
-    """What a broker holds: ``rack`` is one name for all where racks are not judged; ``led``: as first replica."""
+    """Load of a broker: ``rack`` is one name for all where racks are not judged; ``led``: as first replica."""
 
     rack: str
     replicas: int = 0
@@ -148,6 +148,13 @@ def check_assignment(assignment: Assignment, brokers: Collection[int]) -> CodedM
             if broker not in brokers:
                 return coded(TopicErrorCode.ASSIGNMENT_BROKER, partition=number, broker=broker)
     return None
+
+
+def take_assignment(text: str, brokers: Collection[int]) -> Assignment | CodedMessage:
+    """Read an assignment and check it with the brokers that can take replicas; or return what is wrong with it."""
+    read = read_assignment(text)
+    fault = read if isinstance(read, CodedMessage) else check_assignment(read, brokers)
+    return read if fault is None else fault
 
 
 def format_assignment(assignment: Collection[Collection[int]]) -> str:

@@ -119,7 +119,7 @@ def test_a_silent_provider_costs_no_more_than_the_deadline(kafka: FakeKafka, con
 
 
 def drip(handler: BaseHTTPRequestHandler) -> None:
-    """One byte at a time until the other side closes the connection."""
+    """Send single bytes until the other side closes the connection."""
     handler.send_response(200)
     handler.end_headers()
     handler.connection.settimeout(0.02)

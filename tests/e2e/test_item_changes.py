@@ -1,4 +1,4 @@
-"""What was found wrong is mended in a browser: throttles, reassignments of others, a broker that is to go."""
+"""Orphan throttles, reassignments of others and a broker that is to go, mended in a browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the form that alters topics refuses, and what it takes as no change."""
+"""The form that alters topics: refusals, and values that are no change."""
 
 from __future__ import annotations
 

@@ -537,7 +537,7 @@ BROKER: Mapping[str, object] = {
 
 
 ZOOKEEPER_SESSION_MS = 3000
-# Of COMMON, what a broker refuses that is in no quorum.
+# Keys of COMMON that a broker outside a quorum refuses.
 QUORUM_ONLY = frozenset({"controller.listener.names"})
 
 
@@ -626,7 +626,7 @@ def _escape_property(value: str) -> str:
 
 
 TRAINING_SECONDS = 60.0
-# What a node writes to its log when it serves (classes kafka.server.KafkaRaftServer, kafka.server.KafkaServer).
+# A node's line of log once it serves (classes kafka.server.KafkaRaftServer, kafka.server.KafkaServer).
 STARTED = re.compile(rb"Kafka Server started|\[KafkaServer id=\d+\] started")
 
 _guard = threading.Lock()
