@@ -82,7 +82,7 @@ def plan_cordon(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
     for broker, value in sorted(values.items()):
         own = stored.get(broker)
         fault = own.fault if own else PlainReason(BrokerReasonCode.NOT_REGISTERED)
-        if own and not fault and value is None and own.inherited:
+        if own and not fault and value is None and own.inherited and broker not in found:
             fault = CordonInherited(own.inherited)
         if own and not fault and broker in found and own.value not in (found[broker], value):
             fault = CordonChanged(own.value, found[broker])
@@ -191,24 +191,25 @@ def describe_start(items: Items) -> list[str]:
     return sentences
 
 
-def count_left(cluster: Cluster, cordoned: Collection[int]) -> tuple[int, int]:
-    """Return how many brokers can take new replicas beside ``cordoned``, and the highest replication factor.
+def count_left(cluster: Cluster, values: Mapping[int, str | None]) -> tuple[int, int]:
+    """Return how many brokers can take new replicas with these values of brokers, and the highest replication factor.
 
     Three queries.
     """
-    up = BrokerState.objects.filter(UP, cluster=cluster).exclude(broker_id__in=cordoned)
-    ids = set(up.values_list("broker_id", flat=True))
+    ids = set(BrokerState.objects.filter(UP, cluster=cluster).values_list("broker_id", flat=True))
+    ids -= {broker for broker, value in values.items() if value == ALL}
     for broker, directories in BrokerWeights.objects.filter(cluster=cluster).values_list("broker_id", "dirs"):
-        if directories and all(map(is_closed, directories)):
+        named = split_directories(values.get(broker))
+        if directories and all(is_closed(each) or each["path"] in named for each in directories):
             ids.discard(broker)
     factor = TopicState.objects.filter(cluster=cluster).aggregate(most=Max("replication_factor"))["most"]
     return len(ids), factor or 1
 
 
 def find_risk(cluster: Cluster, items: Items) -> RiskFacts:
-    """Judge the brokers that are left where whole brokers are cordoned; nothing is moved. Three queries."""
-    cordoned = [item.content["broker"] for item in items if item.content["to"] == ALL]
-    left, factor = count_left(cluster, cordoned) if cordoned else (0, 0)
+    """Judge the brokers that are left where directories are cordoned; nothing is moved. Three queries."""
+    values = {item.content["broker"]: item.content["to"] for item in items if item.content["to"] is not None}
+    left, factor = count_left(cluster, values) if values else (0, 0)
     return RiskFacts(0.0, 0.0, lacking_brokers=max(0, factor - left))
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from kafkadash.accounts.errors import MissingObject
-from kafkadash.broker_life.cordon import ALL, count_left
+from kafkadash.broker_life.cordon import ALL, count_left, load_cordons, split_directories
 from kafkadash.broker_life.cordon import KIND as CORDON
 from kafkadash.broker_life.decommission import find_current, find_open_changes, list_steps, load_facts, name_page
 from kafkadash.broker_life.errors import BrokerLifeErrorCode
@@ -64,11 +63,11 @@ def cordon(request: HttpRequest, slug: str, broker_id: int) -> HttpResponse:
     value = ALL
     if path:
         _check_directory(row, directories, path)
-        cordoned = {each for each, is_cordoned in directories.items() if is_cordoned} | {path}
-        value = ALL if cordoned == directories.keys() else ",".join(sorted(cordoned))
+        cordoned = _list_named(cluster, broker_id, directories) | {path}
+        value = ALL if cordoned >= directories else ",".join(sorted(cordoned))
     title = f"Cordon a directory of broker {broker_id}" if path else f"Cordon broker {broker_id}"
     wanted = {"values": {str(broker_id): value}}
-    notes = _warn_of_few(cluster, broker_id) if value == ALL else []
+    notes = _warn_of_few(cluster, broker_id, value)
     return show_proposal(request, cluster, ItemProposal(CORDON, wanted, title, notes))
 
 
@@ -79,9 +78,10 @@ def uncordon(request: HttpRequest, slug: str, broker_id: int) -> HttpResponse:
     cluster = cluster_for(request, slug, PROPOSE)
     row, directories = find_broker(cluster, broker_id), _read_directories(cluster, broker_id)
     path = request.GET.get("dir", "").replace("\0", "")
-    cordoned = {each for each, is_cordoned in directories.items() if is_cordoned and path and each != path}
+    cordoned: set[str] = set()
     if path:
         _check_directory(row, directories, path)
+        cordoned = _list_named(cluster, broker_id, directories) - {path}
     title = f"Uncordon a directory of broker {broker_id}" if path else f"Uncordon broker {broker_id}"
     wanted = {"values": {str(broker_id): ",".join(sorted(cordoned)) or None}}
     return show_proposal(request, cluster, ItemProposal(CORDON, wanted, title))
@@ -97,19 +97,26 @@ def unregister(request: HttpRequest, slug: str, broker_id: int) -> HttpResponse:
     return show_proposal(request, cluster, proposal)
 
 
-def _read_directories(cluster: Cluster, broker_id: int) -> dict[str, bool | None]:
-    """Return whether each log directory is cordoned, as stored."""
+def _read_directories(cluster: Cluster, broker_id: int) -> set[str]:
+    """Return the paths of the log directories, as stored."""
     weights = BrokerWeights.objects.filter(cluster=cluster, broker_id=broker_id).values_list("dirs", flat=True)
-    return {directory["path"]: directory["cordoned"] for directory in weights.first() or []}
+    return {directory["path"] for directory in weights.first() or []}
 
 
-def _check_directory(row: BrokerState, directories: Mapping[str, Any], path: str) -> None:
+def _list_named(cluster: Cluster, broker_id: int, directories: Collection[str]) -> set[str]:
+    """Return the directories that the config in force names: Kafka reports none that is offline as cordoned."""
+    stored = load_cordons(cluster, [broker_id]).get(broker_id)
+    in_force = "" if stored is None else stored.inherited if stored.value is None else stored.value
+    return set(directories) if in_force == ALL else split_directories(in_force)
+
+
+def _check_directory(row: BrokerState, directories: Collection[str], path: str) -> None:
     """Raises MissingObject for a directory that the broker does not have."""
     if path not in directories:
         raise MissingObject(BrokerLifeErrorCode.DIRECTORY_UNKNOWN, broker=row.broker_id, path=path[:200])
 
 
-def _warn_of_few(cluster: Cluster, broker_id: int) -> list[CodedMessage]:
+def _warn_of_few(cluster: Cluster, broker_id: int, value: str) -> list[CodedMessage]:
     """Warn where fewer brokers would take new replicas than the largest topics have. Three queries."""
-    left, factor = count_left(cluster, [broker_id])
+    left, factor = count_left(cluster, {broker_id: value})
     return [coded(BrokerLifeErrorCode.FEW_LEFT, brokers=left, factor=factor)] if left < factor else []

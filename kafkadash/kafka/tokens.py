@@ -283,9 +283,11 @@ def _read_answer(endpoint: TokenEndpoint, client: str, status: int, body: bytes,
     answer = content if isinstance(content, dict) else {}
     if 300 <= status < 400:
         raise TokenUnavailable(KafkaErrorCode.TOKEN_ENDPOINT_REDIRECTS, endpoint=endpoint.url, status=status)
-    if status in (400, 401, 403):
-        told = answer.get("error")
-        detail = told if isinstance(told, str) and _ERROR.fullmatch(told) else f"HTTP status {status}"
+    told = answer.get("error")
+    reason = told if isinstance(told, str) and _ERROR.fullmatch(told) else ""
+    # A proxy in front of the provider may answer 400 and 403 as well: only the provider gives a reason (RFC 6749, 5.2).
+    if status == 401 or (status in (400, 403) and reason):
+        detail = reason or f"HTTP status {status}"
         raise AuthenticationFailed(KafkaErrorCode.CLIENT_REJECTED, endpoint=endpoint.url, client=client, detail=detail)
     if status != http.client.OK:
         raise TokenUnavailable(KafkaErrorCode.TOKEN_ENDPOINT_FAILED, endpoint=endpoint.url, status=status)
