@@ -161,9 +161,14 @@ def explain_no_decision(user: User | AnonymousUser, change: ChangeRequest, may: 
         return message_text(ChangeErrorCode.DECIDED)
     if not {APPROVE, DECLINE} & may:
         return message_text(ChangeErrorCode.DECIDING_NEEDS_ROLE, roles=roles_text(APPROVE), cluster=change.cluster.name)
-    if user.pk in change.contributor_ids and not _rules(change).self_approval:
+    if is_own_work(user, change):
         return message_text(ChangeErrorCode.DECIDING_OWN)
     return ""
+
+
+def is_own_work(user: User | AnonymousUser, change: ChangeRequest) -> bool:
+    """Return whether this person wrote, edited or refreshed it, and so may not decide about it."""
+    return user.pk in change.contributor_ids and not _rules(change).self_approval
 
 
 def approve_off(change: ChangeRequest, facts: FactFreshness) -> str:

@@ -21,7 +21,6 @@ from kafkadash.changes.decision import (
     approvals_needed,
     approve_off,
     decision_of,
-    explain_no_decision,
     too_few_approvers,
 )
 from kafkadash.changes.errors import ChangeErrorCode
@@ -99,9 +98,7 @@ def read_steps(user: User | AnonymousUser, change: ChangeRequest, may: frozenset
     steps = list_steps(change)
     if not steps:
         return None
-    approvable: list[ChangeRequest] = []
-    if isinstance(user, User) and APPROVE in may:
-        approvable = [step for step in list_approvable(user, steps) if not explain_no_decision(user, step, may)]
+    approvable = list_approvable(user, steps) if isinstance(user, User) and APPROVE in may else []
     proposes = PROPOSE in may and not change.cluster.read_only
     return ChangeSteps(
         steps=steps,

@@ -60,7 +60,9 @@ def steps(request: HttpRequest, number: int) -> HttpResponse:
     try:
         submit_steps(drafts, request.user, why, digests, request)
     except ChangeRefused as refused:
-        return _show_drafts(request, list_steps(change), refused=refused)
+        left = list_steps(change)
+        if left and all(draft.state == ChangeState.DRAFT for draft in left):
+            return _show_drafts(request, left, refused=refused)
     return redirect("changes:request", drafts[0].pk)
 
 
@@ -108,6 +110,8 @@ def approve(request: HttpRequest, number: int) -> HttpResponse:
     """Approve all steps with the content that was on the page; none of them where one changed meanwhile."""
     change = request_for(request, number, APPROVE)
     assert isinstance(request.user, User), "needs_on_change lets nobody else in"
+    if change.first_step_id is None:
+        return redirect("changes:request", number)
     waiting = list_approvable(request.user, list_steps(change))
     off = first_refusal(waiting)
     if off:

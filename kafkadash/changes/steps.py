@@ -13,6 +13,7 @@ from django.http import HttpRequest
 
 from kafkadash.accounts.models import User
 from kafkadash.changes import services
+from kafkadash.changes.decision import is_own_work
 from kafkadash.changes.errors import ChangedMeanwhile, ChangeErrorCode
 from kafkadash.changes.models import ChangeRequest, Review, ReviewVerdict
 from kafkadash.changes.state_machine import ChangeState
@@ -45,11 +46,11 @@ def list_steps(change: ChangeRequest) -> list[ChangeRequest]:
 
 
 def list_approvable(user: User, steps: Sequence[ChangeRequest]) -> list[ChangeRequest]:
-    """Return the proposed steps that this person has not approved yet. One query."""
+    """Return the proposed steps that this person may approve and has not approved yet. One query."""
     given = Review.objects.filter(request__in=steps, user=user, verdict=ReviewVerdict.APPROVED, void_at=None)
     approved = set(given.values_list("request", "round"))
     proposed = [step for step in steps if step.state == ChangeState.PROPOSED]
-    return [step for step in proposed if (step.pk, step.round) not in approved]
+    return [step for step in proposed if (step.pk, step.round) not in approved and not is_own_work(user, step)]
 
 
 def approve_steps(
@@ -64,8 +65,8 @@ def approve_steps(
     All or none: ChangedMeanwhile where other steps wait than were seen, and whatever ``services.approve`` raises.
     """
     with transaction.atomic():
-        held = ChangeRequest.objects.steps_of(change).select_for_update(of=("self",), no_key=True)
-        waiting = list_approvable(user, list(held))
+        steps = ChangeRequest.objects.steps_of(change).select_related("cluster", "cluster__policy")
+        waiting = list_approvable(user, list(steps.select_for_update(of=("self",), no_key=True)))
         if not waiting or {step.pk for step in waiting} != seen.keys():
             raise ChangedMeanwhile(ChangeErrorCode.OTHER_STEPS, number=change.first_step_id)
         for step in waiting:

@@ -173,14 +173,14 @@ def _refuse_before_its_turn(change: ChangeRequest) -> None:
         raise ChangeRefused(ChangeErrorCode.STEP_IS_OPEN, step=earlier[0], number=earlier[1])
 
 
-_LEAVE_THE_QUEUE = (ChangeState.DRAFT, ChangeState.STALE)
-"""A step that goes there may come again, with another plan: what was queued behind it is approved for that one."""
+_MAY_COME_AGAIN = (ChangeState.DRAFT, ChangeState.STALE)
+"""A step that goes there may come again with another plan: later steps were approved beside the one it had."""
 
 
 def _stop_later_steps(
     change: ChangeRequest, state: ChangeState, rules: PolicyRules, now: datetime, *, clean: bool
 ) -> None:
-    """Make later steps stale where this one ended otherwise than done, and those in the queue where it left its way.
+    """Make later steps stale where this one ended otherwise than done, and approved ones where it may change.
 
     They are locked in their order, as everywhere, and stopped from the last on, so that none is stopped twice.
     """
@@ -188,8 +188,8 @@ def _stop_later_steps(
         return
     if state in OVER:
         stopped = [ChangeState.PROPOSED, ChangeState.APPROVED, ChangeState.QUEUED]
-    elif state in _LEAVE_THE_QUEUE:
-        stopped = [ChangeState.QUEUED]
+    elif state in _MAY_COME_AGAIN:
+        stopped = [ChangeState.APPROVED, ChangeState.QUEUED]
     else:
         return
     word = "done with exceptions" if state is ChangeState.DONE else state.value

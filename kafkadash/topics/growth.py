@@ -35,7 +35,7 @@ def plan_growth(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
     """Plan new partitions of ``topic``, or of each of ``topics``, so that it has ``count``. Two queries.
 
     ``factor``: the one that the topics will have when the partitions are added, where it is not the present one.
-    ``replicas``: a typed assignment of the new partitions of a single topic.
+    ``replicas``: a typed assignment of the new partitions of a single topic, the last one for partition ``count`` - 1.
     """
     names = wanted.get("topics") or [wanted["topic"]]
     rows = TopicState.objects.filter(cluster=cluster, name__in=names, internal=False, format=1)
@@ -59,7 +59,10 @@ def _plan_topic(topic: TopicState, brokers: PlacementBrokers, wanted: Mapping[st
         return coded(TopicErrorCode.COUNT_WRONG, **limits)
     content = {"topic": topic.name, "topic_id": topic.topic_id, "first": first}
     if "replicas" in wanted:
-        return PlannedItem(topic.name, {**content, "replicas": wanted["replicas"]})
+        rows = wanted["replicas"][first - count :]  # the topic may have grown since they were typed
+        if len(rows) < count - first:
+            return coded(TopicErrorCode.COUNT_WRONG, least=first + 1, most=first + len(rows), partitions=first)
+        return PlannedItem(topic.name, {**content, "replicas": rows})
     if brokers.lacking:
         return coded(TopicErrorCode.RACK_MISSING, brokers=list(brokers.lacking))
     replicas = topic.partitions[0][3]

@@ -22,7 +22,9 @@ from kafkadash.execution.worker import lease
 from kafkadash.monitoring.models import TopicState
 from kafkadash.short_runs import worker
 from kafkadash.short_runs.models import ShortRun
+from kafkadash.topics.errors import TopicErrorCode
 from kafkadash.topics.growth import KIND as GROWTH
+from kafkadash.topics.growth import plan_growth
 from kafkadash.topics.reasons import TopicReasonCode
 from tests.topic_alter.conftest import AlterWorld
 
@@ -146,6 +148,34 @@ def test_first_step_ends_otherwise__later_one_leaves_the_queue(world: AlterWorld
     assert second.stale_reasons[0]["code"] == ChangeErrorCode.STEP_NOT_DONE
     assert not ShortRun.objects.filter(request=second).exists()
     assert "alter_configs" not in [call for call, _ in world.kafka.sent]
+
+
+def test_first_step_is_withdrawn__later_one_is_not_approved_any_more(world: AlterWorld, approver: User) -> None:
+    """It was approved beside a first step that may come back with another plan."""
+    made = world.propose(**TWO_STEPS)
+    approve_steps(made[0], approver, seen(made))
+    services.withdraw(world.reread(made)[0], world.operator, "Not so many.")
+    assert [change.state for change in world.reread(made)] == ["draft", "stale"]
+
+
+def test_approve_all__who_edited_a_step__approves_the_others(world: AlterWorld, approver: User) -> None:
+    made = world.propose(topics="clicks", partitions="3", factor="3", added="min.insync.replicas=3")
+    ChangeRequest.objects.filter(pk=made[1].pk).update(contributor_ids=[approver.pk])
+    others = [made[0], made[2]]
+    assert approve_steps(made[0], approver, seen(others)) == 2
+    assert [change.state for change in world.reread(made)] == ["approved", "proposed", "approved"]
+
+
+def test_typed_partitions__topic_has_grown_since__only_the_others_are_planned(world: AlterWorld) -> None:
+    wanted = {"topics": ["orders"], "count": 8, "replicas": [[1, 2, 3], [2, 3, 1], [3, 1, 2]]}
+    topic = TopicState.objects.get(name="orders")
+    rows = [*topic.partitions, *([number, 1, 0, [1, 2, 3], [1, 2, 3], []] for number in (5, 6))]
+    TopicState.objects.filter(name="orders").update(partitions=rows, partition_count=7)
+    [item] = plan_growth(world.cluster, wanted).items
+    assert (item.content["first"], item.content["replicas"]) == (7, [[3, 1, 2]])
+    TopicState.objects.filter(name="orders").update(partitions=rows[:4], partition_count=4)
+    planned = plan_growth(world.cluster, wanted)
+    assert (planned.items, [message.code for message in planned.left_out]) == ([], [TopicErrorCode.COUNT_WRONG])
 
 
 def test_refreshed_step__after_the_first_ended_otherwise__stands_for_itself(world: AlterWorld, approver: User) -> None:
