@@ -35,10 +35,11 @@ from kafkadash.kafka.api import (
     ConfigEntry,
     ConfigOrigin,
     ConfigResource,
+    TopicMetadata,
     WholeClient,
     read_named_topics,
 )
-from kafkadash.kafka.config_values import UNCLEAN_ELECTION, is_same_value, may_elect_uncleanly
+from kafkadash.kafka.config_values import UNCLEAN_ELECTION, is_same_value, may_elect_uncleanly, read_number
 from kafkadash.monitoring.models import BrokerState, CollectorKind, TopicState
 from kafkadash.short_runs.change_kind import make_short_kind_known
 from kafkadash.short_runs.kinds import (
@@ -159,8 +160,22 @@ def read_values(_: Cluster, client: WholeClient, items: Items, deadline: float) 
             code = ConfigReasonCode.TOPIC_GONE if topic_id is None else ConfigReasonCode.TOPIC_RECREATED
             readings[item.subject] = ItemReading(ReadingState.UNFIT, PlainReason(code))
         elif resource in told:
-            readings[item.subject] = judge_value(item, _own_value(item, told[resource]))
+            reading = judge_value(item, _own_value(item, told[resource]))
+            fault = _judge_live_isr(item, found.get(item.content["name"]))
+            if fault is not None and reading.state is ReadingState.READY:
+                reading = ItemReading(ReadingState.UNFIT, fault, reading.found)
+            readings[item.subject] = reading
     return readings
+
+
+def _judge_live_isr(item: PlannedItem, topic: TopicMetadata | None) -> MinIsrTooHigh | None:
+    """Return why the partition with fewest replicas would take no records; a value that is removed is inherited."""
+    content = item.content
+    if content["of"] != OwnerKind.TOPIC or topic is None or not topic.partitions:
+        return None
+    inherited = content["inherited"][0] if content["inherited"] else None
+    value = content["value"] if content["value"] is not None else inherited
+    return judge_min_isr(content["key"], value, min(len(partition.replicas) for partition in topic.partitions))
 
 
 def _is_asked(item: PlannedItem, topics: Mapping[str, str | None]) -> bool:
@@ -221,10 +236,14 @@ def _find_fault(item: PlannedItem, owner: ConfigOwner) -> CodedReason | None:
 
 
 def find_isr_fault(owner: ConfigOwner, key: str, value: str | None) -> MinIsrTooHigh | None:
-    """Return why producers with acks=all could not write to a topic any more."""
-    min_isr = read_whole_number(value or "") if key == MIN_ISR else None
-    if min_isr is not None and owner.factor is not None and min_isr > owner.factor:
-        return MinIsrTooHigh(min_isr, owner.factor)
+    return judge_min_isr(key, value, owner.factor)
+
+
+def judge_min_isr(key: str, value: str | None, replicas: int | None) -> MinIsrTooHigh | None:
+    """Return why producers with acks=all could not write to a partition with so many replicas any more."""
+    min_isr = read_number(value) if key == MIN_ISR and value is not None else None
+    if min_isr is not None and replicas is not None and min_isr > replicas:
+        return MinIsrTooHigh(int(min_isr), replicas)
     return None
 
 

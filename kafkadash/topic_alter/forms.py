@@ -13,6 +13,7 @@ from kafkadash.configs.kind import MIN_ISR
 from kafkadash.configs.stored import ConfigKey
 from kafkadash.core.formatting import read_whole_number
 from kafkadash.core.messages import CodedMessage, coded, reason_message
+from kafkadash.kafka.config_values import read_number
 from kafkadash.monitoring.models import TopicState
 from kafkadash.planning.options import BadRate, bytes_per_second
 from kafkadash.planning.topic_form import TopicChoiceForm
@@ -150,11 +151,17 @@ class AlterForm(TopicChoiceForm):
 
     def _check_min_isr(self, wanted: TopicAlteration) -> None:
         """Producers with acks=all could not write to a topic with fewer replicas than have to be in sync."""
-        typed = read_whole_number(wanted.configs.get(MIN_ISR) or "")
+        value = wanted.configs.get(MIN_ISR)
+        if value is None and MIN_ISR in wanted.configs:
+            value = (self._keys[MIN_ISR].inherited or (None,))[0]
+        typed = None if value is None else read_number(value)
         for topic in wanted.topics:
             factor = wanted.factor or topic.replication_factor
             if typed is not None and typed > factor:
-                self._refuse("added", coded(TopicErrorCode.MIN_ISR_TOO_HIGH, min_isr=typed, factor=factor))
+                self._refuse(
+                    "removed" if wanted.configs[MIN_ISR] is None else "added",
+                    coded(TopicErrorCode.MIN_ISR_TOO_HIGH, min_isr=int(typed), factor=factor),
+                )
                 return
             stays = MIN_ISR not in wanted.configs and topic.min_isr is not None and topic.min_isr > factor
             if stays and factor < topic.replication_factor:

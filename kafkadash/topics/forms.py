@@ -14,6 +14,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.core import clock
 from kafkadash.core.formatting import read_whole_number
 from kafkadash.core.messages import CodedMessage, coded, reason_message
+from kafkadash.kafka.config_values import read_number
 from kafkadash.monitoring.models import TopicState
 from kafkadash.topic_rules.checks import judge_items
 from kafkadash.topic_rules.reasons import RuleReasonCode
@@ -151,11 +152,11 @@ class TopicsForm(CodedForm):
         return found
 
     def _check_min_isr(self, checked: Mapping[str, Any]) -> None:
-        min_isr = read_whole_number(checked["configs"].get(MIN_ISR, ""))
+        min_isr = read_number(checked["configs"].get(MIN_ISR, ""))
         rows = checked.get("assignment")
         factor = len(rows[0]) if rows else checked.get("factor")
         if min_isr is not None and factor is not None and min_isr > factor:
-            self._refuse("configs", coded(TopicErrorCode.MIN_ISR_TOO_HIGH, min_isr=min_isr, factor=factor))
+            self._refuse("configs", coded(TopicErrorCode.MIN_ISR_TOO_HIGH, min_isr=int(min_isr), factor=factor))
 
     def _check_rules(self, checked: Mapping[str, Any]) -> None:
         """Refuse what the topic rules of the cluster do not allow, each reason once and at its field."""

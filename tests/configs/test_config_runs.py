@@ -293,3 +293,14 @@ def test_risk__of_values_by_which_records_go__is_higher(
 ) -> None:
     change = world.queue(world.edit("clicks", key, value))
     assert level_of(ChangeRequest.objects.get(pk=change.pk).risk) is level
+
+
+@pytest.mark.parametrize("value", ["3", "+3"])
+def test_start__a_partition_has_fewer_replicas_than_have_to_be_in_sync__is_not_sent(
+    world: ConfigWorld, value: str
+) -> None:
+    """Stored rows tell the replicas of the widest partition, and may be from before a reassignment."""
+    world.kafka.model.partitions["orders", 1].replicas = (1, 2)
+    change = world.until_stale(world.queue_edit(MIN_ISR, value))
+    assert change.stale_reasons[0]["params"]["why"]["code"] == ConfigReasonCode.MIN_ISR_TOO_HIGH
+    assert world.requests == 0

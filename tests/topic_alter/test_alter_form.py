@@ -10,7 +10,7 @@ from django.core.management import call_command
 
 from kafkadash.changes.errors import ChangeRefused
 from kafkadash.configs.errors import ConfigErrorCode
-from kafkadash.monitoring.models import BrokerState, TopicState
+from kafkadash.monitoring.models import BrokerState, ConfigCatalog, TopicState
 from kafkadash.planning.errors import ReassignmentErrorCode
 from kafkadash.topic_alter.alteration import create_steps
 from kafkadash.topic_alter.errors import AlterErrorCode
@@ -49,6 +49,8 @@ pytestmark = pytest.mark.django_db
         ("added", ConfigErrorCode.VALUE_OF_TYPE, {"added": "retention.ms=soon"}),
         ("added", AlterErrorCode.CONFIG_FORMAT, {"added": "retention.ms"}),
         ("added", TopicErrorCode.MIN_ISR_TOO_HIGH, {"added": "min.insync.replicas=3", "factor": "2"}),
+        ("added", TopicErrorCode.MIN_ISR_TOO_HIGH, {"added": "min.insync.replicas=+4"}),
+        ("removed", TopicErrorCode.MIN_ISR_TOO_HIGH, {"removed": "min.insync.replicas", "factor": "1"}),
         ("added", AlterErrorCode.CONFIGS_TOO_LONG, {"added": "a" * 4001}),
         ("removed", AlterErrorCode.CONFIG_TWICE, {"added": "retention.ms=1", "removed": "retention.ms"}),
         ("removed", ConfigErrorCode.KEY_OF_THROTTLES, {"removed": "leader.replication.throttled.replicas"}),
@@ -62,6 +64,10 @@ def test_form__kafka_would_refuse_it_or_nobody_means_it__names_field_and_code(
         TopicState.objects.filter(name="clicks").update(internal=True)
     if code == AlterErrorCode.TOPIC_MOVING:
         ReassignmentFactory.create(cluster=world.cluster, topic="orders")
+    if typed.get("removed") == "min.insync.replicas":
+        catalog = ConfigCatalog.objects.get(cluster=world.cluster)
+        catalog.topics["min.insync.replicas"][3] = ["2", "default"]
+        catalog.save()
     form = world.form(**{"topics": "orders", **typed})
     assert not form.is_valid()
     told = [str(error.code) for error in form.errors.as_data()[field]]
