@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 
 from kafkadash.changes.state_machine import OVER, ChangeState
 from kafkadash.clusters.models import Cluster
+from kafkadash.core.messages import CodedMessage
 from kafkadash.jobs.models import Job
 
 
@@ -157,6 +158,10 @@ class ChangeRequest(models.Model):
 
     def __str__(self) -> str:
         return f"#{self.pk} {self.title}".strip()
+
+    @property
+    def left_out_messages(self) -> list[CodedMessage]:
+        return [CodedMessage.from_json(stored) for stored in self.left_out]
 
 
 def has_open_step_before(prefix: str = "") -> models.Exists:

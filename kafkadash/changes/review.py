@@ -30,7 +30,7 @@ from kafkadash.changes.models import ChangeRequest, Review, ReviewVerdict
 from kafkadash.changes.risk import level_of
 from kafkadash.changes.services import start_key
 from kafkadash.changes.state_machine import OVER, RAN, RUNNING, ChangeState
-from kafkadash.changes.steps import list_approvable, list_steps
+from kafkadash.changes.steps import StepContent, describe_step, list_approvable, list_steps
 from kafkadash.changes.trail import TrailEntry, build_entries
 from kafkadash.clusters.access import APPROVE, PROPOSE, actions_allowed
 from kafkadash.core import clock
@@ -88,7 +88,7 @@ class ChangeSteps:
 
     steps: Sequence[ChangeRequest]
     open_before: Sequence[ChangeRequest]
-    approvable: Sequence[ChangeRequest]
+    approvable: Sequence[StepContent]
     approve_off: str
     drafted: bool
 
@@ -103,7 +103,7 @@ def read_steps(user: User | AnonymousUser, change: ChangeRequest, may: frozenset
     return ChangeSteps(
         steps=steps,
         open_before=[step for step in steps if step.step < change.step and step.state not in OVER],
-        approvable=approvable,
+        approvable=[describe_step(step, clock.now()) for step in approvable] if len(approvable) > 1 else [],
         approve_off=first_refusal(approvable),
         drafted=proposes and all(step.state == ChangeState.DRAFT for step in steps),
     )

@@ -19,7 +19,15 @@ from kafkadash.changes.lists import known_kind
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.review import NewPlan, first_refusal, read_planning
 from kafkadash.changes.state_machine import ChangeState
-from kafkadash.changes.steps import SeenContent, approve_steps, list_approvable, list_steps, submit_steps
+from kafkadash.changes.steps import (
+    SeenContent,
+    StepContent,
+    approve_steps,
+    describe_step,
+    list_approvable,
+    list_steps,
+    submit_steps,
+)
 from kafkadash.changes.transitions import change_key
 from kafkadash.changes.views import review_page
 from kafkadash.clusters.access import APPROVE, PROPOSE
@@ -33,11 +41,8 @@ from kafkadash.monitoring.models import CollectorKind
 class DraftedStep:
     """A step before it is proposed. ``planning``: how far its plan is, None where it has one, or was never planned."""
 
-    change: ChangeRequest
+    content: StepContent
     label: str
-    facts: tuple[tuple[str, ...], ...]
-    words: tuple[str, ...]
-    left_out: tuple[CodedMessage, ...]
     planning: NewPlan | None
     edit_url: str
 
@@ -92,14 +97,10 @@ def _show_drafts(
 
 def _describe_draft(draft: ChangeRequest, now: datetime) -> DraftedStep:
     kind = known_kind(draft)
-    planned = kind is not None and draft.artifact_id is not None
     return DraftedStep(
-        change=draft,
+        content=describe_step(draft, now),
         label=kind.label if kind else draft.kind,
-        facts=tuple(kind.facts(draft)) if kind and planned else (),
-        words=tuple(kind.start_words(draft, now)) if kind and planned and kind.start_words else (),
-        left_out=tuple(CodedMessage.from_json(stored) for stored in draft.left_out),
-        planning=None if planned else read_planning(draft),
+        planning=None if kind and draft.artifact_id else read_planning(draft),
         edit_url=kind.edit_url(draft) if kind else "",
     )
 

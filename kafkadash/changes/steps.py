@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db import transaction
 from django.http import HttpRequest
@@ -15,6 +16,7 @@ from kafkadash.accounts.models import User
 from kafkadash.changes import services
 from kafkadash.changes.decision import is_own_work
 from kafkadash.changes.errors import ChangedMeanwhile, ChangeErrorCode
+from kafkadash.changes.lists import known_kind
 from kafkadash.changes.models import ChangeRequest, Review, ReviewVerdict
 from kafkadash.changes.state_machine import ChangeState
 
@@ -25,6 +27,22 @@ class SeenContent:
 
     digest: str
     round: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepContent:
+    """Plan of a step in figures and sentences; both are empty where there is none."""
+
+    change: ChangeRequest
+    facts: tuple[tuple[str, ...], ...]
+    words: tuple[str, ...]
+
+
+def describe_step(step: ChangeRequest, now: datetime) -> StepContent:
+    kind = known_kind(step)
+    if kind is None or step.artifact_id is None:
+        return StepContent(step, (), ())
+    return StepContent(step, tuple(kind.facts(step)), tuple(kind.start_words(step, now)) if kind.start_words else ())
 
 
 NOT_SEEN = "none"

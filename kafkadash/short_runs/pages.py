@@ -185,7 +185,7 @@ def _show_draft(
 def _read_left_out(change: ChangeRequest) -> Sequence[CodedMessage]:
     """Return what the plan of a draft left out; where there is no plan, why there would be none now."""
     if change.artifact_id:
-        return [CodedMessage.from_json(stored) for stored in change.left_out]
+        return change.left_out_messages
     return plan_items(short_kind(change.kind), change.cluster, change.input, restores=is_rollback(change)).left_out
 
 

@@ -16,6 +16,7 @@ from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.recheck import recheck
 from kafkadash.changes.step_checks import run_checks
 from kafkadash.changes.steps import SeenContent, approve_steps
+from kafkadash.core.messages import coded
 from kafkadash.execution.models import Execution
 from kafkadash.execution.queue import in_front_of
 from kafkadash.execution.worker import lease
@@ -26,6 +27,7 @@ from kafkadash.topics.errors import TopicErrorCode
 from kafkadash.topics.growth import KIND as GROWTH
 from kafkadash.topics.growth import plan_growth
 from kafkadash.topics.reasons import TopicReasonCode
+from tests.pages.conftest import Page
 from tests.topic_alter.conftest import AlterWorld
 
 pytestmark = pytest.mark.django_db
@@ -229,8 +231,20 @@ def test_pages__from_the_form_to_the_approval_of_all(
     assert unseen.status_code == 409
     digests = {f"digest:{change.pk}": change.digest for change in (first, second)}
     author.post(sent["Location"], {"why": "More consumers.", **digests})
+    ChangeRequest.objects.filter(pk=second.pk).update(
+        left_out=[coded(TopicErrorCode.COUNT_WRONG, least=1, most=2, partitions=0).as_json()]
+    )
     review = other.get(f"/changes/{second.pk}/").text
     assert "Approve all 2 steps" in review
+    shown = Page.read(other.get(f"/changes/{first.pk}/"))
+    growth, config = shown.find("[data-approvable]")
+    assert (growth.attributes["data-approvable"], config.attributes["data-approvable"]) == (
+        str(first.pk),
+        str(second.pk),
+    )
+    assert "2 partitions are added" in growth.text
+    assert TopicErrorCode.COUNT_WRONG in config.text
+    assert Page.read(other.get(f"/changes/{second.pk}/")).find("#left-out")
     assert "Approve all" not in author.get(f"/changes/{second.pk}/").text
     fields = [f"{change.pk}:{change.digest}:1" for change in (first, second)]
     address = f"/changes/{second.pk}/steps/approve/"
