@@ -347,12 +347,12 @@ def interval_for(cluster: Cluster, kind: CollectorKind, processor_s: float | Non
     """Seconds between two refreshes: the cluster's own, else the default; quicker while anything moves or
     catches up, and where a refresh costs so little processor time that nobody feels it.
     """
-    if kind == CollectorKind.CATCH_UP and BrokerCatchUp.objects.filter(cluster=cluster).exists():
+    own = cluster.cadence.get(kind)
+    if kind == CollectorKind.CATCH_UP and own is None and BrokerCatchUp.objects.filter(cluster=cluster).exists():
         slowest = float(settings.COLLECT_INTERVALS[kind])
         return min(slowest, max(float(settings.COLLECT_INTERVAL_BEHIND), (processor_s or 0.0) / _BEHIND_SHARE))
     if kind in settings.COLLECT_INTERVALS_MOVING and _has_running_moves(cluster):
         return float(settings.COLLECT_INTERVALS_MOVING[kind])
-    own = cluster.cadence.get(kind)
     usual = float(settings.COLLECT_INTERVALS[kind])
     cheap = float(settings.COLLECT_INTERVALS_CHEAP.get(kind, usual))
     if own is None and processor_s is not None and processor_s < settings.COLLECT_CHEAP_SHARE * cheap:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kafkadash.clusters.models import Cluster
+from kafkadash.core.failures import FailureKind
 from kafkadash.core.leases import WriteStamp
 from kafkadash.core.messages import CodedMessage, coded, join_messages
 from kafkadash.export.outbox import OutboxFacts
@@ -52,8 +53,14 @@ class CollectedFacts:
 
 
 def find_silent_brokers(errors: Mapping[int, ItemError]) -> set[int]:
-    """Return the brokers without figures that did not answer. A broker that refused the request did answer."""
-    return {broker for broker, error in errors.items() if error.code is None}
+    """Return the brokers without figures that did not answer.
+
+    A broker that refused the request or the login did answer; without an access token nobody was asked.
+    """
+    return {broker for broker, error in errors.items() if error.code is None and error.name not in _OF_LOGIN}
+
+
+_OF_LOGIN = frozenset({FailureKind.CREDENTIALS_REFUSED, FailureKind.TOKEN_UNAVAILABLE})
 
 
 def broker_errors(errors: Mapping[int, ItemError]) -> list[CodedMessage]:

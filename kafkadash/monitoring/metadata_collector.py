@@ -26,6 +26,7 @@ from kafkadash.monitoring.collectors import CollectContext, CollectedFacts, to_u
 from kafkadash.monitoring.eligible_replicas import read_eligible, write_eligible
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.models import (
+    BrokerCatchUp,
     BrokerState,
     ClusterState,
     CollectorKind,
@@ -352,13 +353,15 @@ def read(asking: CollectContext) -> CollectedFacts:
         store_figures(cluster, figures)
         write_eligible(cluster, eligible)
 
+    # Once catch-up is measured it goes on at its own pace.
+    measured = topics.catching_up and BrokerCatchUp.objects.filter(cluster=cluster).exists()
     return CollectedFacts(
         taken_at=taken_at,
         rows=topics.health.partitions,
         write=write,
         errors=[*topics.errors, *eligible.errors],
         portions=portions,
-        doubts=[CollectorKind.CATCH_UP] if topics.catching_up else (),
+        doubts=[CollectorKind.CATCH_UP] if topics.catching_up and not measured else (),
     )
 
 

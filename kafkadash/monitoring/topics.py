@@ -383,7 +383,8 @@ def topic_context(
     config = topic.config or {}
     troubled = topic.offline_partitions or topic.under_replicated
     candidates = load_candidates(cluster, [topic.topic_id]) if troubled else {}
-    behind = load_followers(cluster, topic.name, topic.topic_id, runs, now) if topic.under_replicated else {}
+    lacking = {broker for p in every if len(p.line.isr) < len(p.line.replicas) for broker in p.line.missing}
+    behind = load_followers(topic, lacking, runs, now) if topic.under_replicated else {}
     readers = readers_of(cluster, topic.name, runs.get(CollectorKind.GROUPS), now, MOST_GROUPS + 1)
     return {
         "topic": topic,

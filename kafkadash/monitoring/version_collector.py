@@ -14,7 +14,6 @@ from datetime import datetime
 from typing import TypeVar
 
 from kafkadash.clusters.models import Cluster, ClusterMode
-from kafkadash.core.failures import FailureKind
 from kafkadash.core.leases import WriteStamp, one_writer_of_shapes
 from kafkadash.core.rows import update_rows
 from kafkadash.kafka.api import ApiVersions, KafkaFailure
@@ -185,9 +184,9 @@ TRY_S = 4.0
 def read_answers(asking: CollectContext) -> CollectedFacts:
     """Asks every broker that the cluster lists as alive; one that fails is asked once more, over a new connection."""
     answer = _ask_versions(asking)
-    if silent := _find_silent(answer):
+    if silent := find_silent_brokers(answer.errors):
         answer = _ask_versions(asking)
-        silent &= _find_silent(answer)
+        silent &= find_silent_brokers(answer.errors)
     refuse_nothing(answer.brokers, answer.errors)
     taken_at = to_utc(answer.taken_at)
     known = list(
@@ -214,12 +213,6 @@ def read_answers(asking: CollectContext) -> CollectedFacts:
 def _ask_versions(asking: CollectContext) -> ApiVersions:
     asking.step()
     return asking.admin.api_versions(deadline=min(TRY_S, asking.deadline))
-
-
-def _find_silent(answer: ApiVersions) -> set[int]:
-    """Brokers from which nothing came; a refused login is an answer, and without a token nobody was asked."""
-    of_login = (FailureKind.CREDENTIALS_REFUSED, FailureKind.TOKEN_UNAVAILABLE)
-    return {broker for broker, error in answer.errors.items() if error.code is None and error.name not in of_login}
 
 
 def _silence_changes(

@@ -11,7 +11,7 @@ from kafkadash.monitoring.catch_up import collector
 from kafkadash.monitoring.catch_up.packing import unpack_followers
 from kafkadash.monitoring.catch_up.rules import CatchUpState, FollowerReading, FollowerSample, sum_followers
 from kafkadash.monitoring.collection import RefreshOutcome, interval_for
-from kafkadash.monitoring.models import BrokerCatchUp, Collection, CollectorKind, CollectorRun
+from kafkadash.monitoring.models import BrokerCatchUp, Collection, CollectorKind, CollectorRun, TopicState
 from tests.monitoring.conftest import Clock
 from tests.monitoring.memory_kafka import MemoryCluster
 from tests.monitoring.test_collection_pace import due, put_off
@@ -122,6 +122,12 @@ class TestCollector:
         log.isr = (1, 3)
         refresh(CollectorKind.CATCH_UP)
         assert not BrokerCatchUp.objects.exists()
+
+    def test_metadata_was_never_read__is_no_fresh_answer(self, lagging: MemoryCluster, refresh: Refresher) -> None:
+        TopicState.objects.all().delete()
+        CollectorRun.objects.filter(kind=CollectorKind.METADATA).update(succeeded_at=None)
+        refresh(CollectorKind.CATCH_UP)
+        assert CollectorRun.objects.get(kind=CollectorKind.CATCH_UP).succeeded_at is None
 
     def test_all_in_sync__kafka_is_not_asked(self, lagging: MemoryCluster, refresh: Refresher) -> None:
         lagging.topics["orders"][0].isr = (1, 3)

@@ -7,7 +7,6 @@ no replica is compared with an earlier leader. The collector of metadata makes t
 from __future__ import annotations
 
 import json
-import time
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -16,11 +15,12 @@ from datetime import datetime
 from itertools import islice
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.core.messages import CodedMessage, coded
+from kafkadash.core.messages import coded
 from kafkadash.core.rows import without_search_for_cycles
 from kafkadash.kafka.api import (
     UNKNOWN_TOPIC_OR_PARTITION,
     ItemError,
+    KafkaUnreachable,
     OffsetKind,
     OffsetQuery,
     PartitionMetadata,
@@ -34,7 +34,13 @@ from kafkadash.monitoring.catch_up.rules import (
     FollowerSample,
     sum_followers,
 )
-from kafkadash.monitoring.collectors import CollectContext, CollectedFacts, to_utc
+from kafkadash.monitoring.collectors import (
+    CollectContext,
+    CollectedFacts,
+    broker_errors,
+    find_silent_brokers,
+    to_utc,
+)
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.freshness import ALIVE
 from kafkadash.monitoring.metadata_collector import running_moves
@@ -98,6 +104,9 @@ def read(asking: CollectContext) -> CollectedFacts:
     asking.step()
     queries = set(_list_queries(followers, partitions, behind.silent))
     offsets = asking.admin.replica_offsets(queries, deadline=asking.deadline) if queries else ReplicaOffsets({}, {})
+    errors: dict[int, ItemError] = {}
+    for query, error in offsets.errors.items():
+        errors.setdefault(query.broker, error)
     known = _ReadFollowers(topics, partitions, offsets)
     sizes = _read_sizes(cluster, followers, partitions)
     before = {row.broker_id: row for row in BrokerCatchUp.objects.filter(cluster=cluster, format=1)}
@@ -116,8 +125,8 @@ def read(asking: CollectContext) -> CollectedFacts:
         taken_at=to_utc(taken_at),
         rows=sum(row.replicas for row in rows),
         write=lambda _: _store_rows(cluster, rows),
-        not_answered=sorted({query.broker for query, error in offsets.errors.items() if error.code is None}),
-        errors=list(_collect_errors(offsets.errors)),
+        not_answered=sorted(find_silent_brokers(errors) | _find_not_asked(followers, partitions, behind.silent)),
+        errors=broker_errors(errors),
     )
 
 
@@ -152,9 +161,24 @@ def _list_stored(cluster: Cluster) -> Iterator[tuple[str, int, int]]:
 
 
 def _metadata_time(cluster: Cluster) -> datetime:
-    """Return when the metadata was read by which nothing is behind."""
+    """Return when the metadata was read by which nothing is behind. Raises KafkaUnreachable where it never was."""
     run = CollectorRun.objects.filter(cluster=cluster, kind=CollectorKind.METADATA).first()
-    return run.succeeded_at if run and run.succeeded_at else to_utc(time.time())
+    if run is None or run.succeeded_at is None:
+        raise KafkaUnreachable(coded(CollectionErrorCode.NOT_COLLECTED, cluster=cluster.name))
+    return run.succeeded_at
+
+
+def _find_not_asked(
+    followers: Iterable[tuple[_Place, int]],
+    partitions: Mapping[_Place, PartitionMetadata],
+    silent: Collection[int],
+) -> set[int]:
+    """Return the silent brokers without which a replica that is behind was not read."""
+    found: set[int] = set()
+    for place, broker in followers:
+        p = partitions.get(place)
+        found |= {broker, p.leader if p and p.leader is not None else broker} & set(silent)
+    return found
 
 
 def _is_behind(
@@ -294,12 +318,3 @@ _FIELDS = [
     "format",
     "data",
 ]
-
-
-def _collect_errors(errors: Mapping[OffsetQuery, ItemError]) -> Iterator[CodedMessage]:
-    """Yield one message for each broker, with the first of its errors."""
-    first: dict[int, ItemError] = {}
-    for query, error in errors.items():
-        first.setdefault(query.broker, error)
-    for broker, error in sorted(first.items()):
-        yield coded(CollectionErrorCode.BROKER_NOT_READ, broker=broker, why=error.message)

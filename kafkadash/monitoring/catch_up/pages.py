@@ -14,7 +14,7 @@ from kafkadash.core.messages import choose_plural
 from kafkadash.monitoring.catch_up.packing import unpack_followers
 from kafkadash.monitoring.catch_up.rules import CatchUpState, FollowerSample
 from kafkadash.monitoring.freshness import FactFreshness
-from kafkadash.monitoring.models import BrokerCatchUp, CollectorKind, CollectorRun
+from kafkadash.monitoring.models import BrokerCatchUp, CollectorKind, CollectorRun, TopicState
 
 MOST_LINES = 25
 
@@ -177,14 +177,14 @@ def build_panel(
 
 
 def load_followers(
-    cluster: Cluster, topic: str, topic_id: str, runs: Mapping[str, CollectorRun], now: datetime
+    topic: TopicState, brokers: Collection[int], runs: Mapping[str, CollectorRun], now: datetime
 ) -> dict[int, list[FollowerLine]]:
-    """Return partition → its replicas that are behind, by broker. One query."""
+    """Return partition → its replicas that are behind, by broker; ``brokers``: those that have one. One query."""
     found: dict[int, list[FollowerLine]] = defaultdict(list)
-    for row in BrokerCatchUp.objects.filter(cluster=cluster).order_by("broker_id"):
+    for row in BrokerCatchUp.objects.filter(cluster=topic.cluster_id, broker_id__in=brokers).order_by("broker_id"):
         stale = _show(row, runs, now).freshness.stale
-        for sample in unpack_followers(row, topic=topic):
-            if sample.topic_id == topic_id:
+        for sample in unpack_followers(row, topic=topic.name):
+            if sample.topic_id == topic.topic_id:
                 found[sample.partition].append(FollowerLine(row.broker_id, sample, stale))
     return found
 
