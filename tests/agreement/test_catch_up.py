@@ -32,6 +32,8 @@ def test_broker_comes_back__its_lag_is_that_of_raw_log_ends_until_it_is_in_sync(
         for kind in (CollectorKind.METADATA, CollectorKind.LOG_DIRS, CollectorKind.CATCH_UP):
             refresh(kind)
         assert not BrokerCatchUp.objects.filter(cluster=cluster).exists(), "a fenced broker does not catch up"
+    alone = {(topic, 0)}
+    wait_until(lambda: tools.partitions_that_are("under-replicated") == alone, "only the throttled one is behind", 60)
     refresh(CollectorKind.METADATA)
     most = _lag(tools, topic)
     refresh(CollectorKind.CATCH_UP)

@@ -86,7 +86,7 @@ TABLE: Mapping[str, Row] = {
     "changes:approve": form("p", 409, changes=True),
     # The request here stands alone, so its own page is shown.
     "changes:steps": page("o", get=302, post=302, changes=True),
-    "changes:approve_steps": form("p", 409, changes=True),
+    "changes:approve_steps": form("p", 302, changes=True),
     "changes:decline": form("p", 400),
     # The request here is proposed, so it is neither started nor paused; pausing is done on a read-only cluster too.
     "changes:start": form("o", 409, changes=True),

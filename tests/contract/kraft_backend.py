@@ -50,6 +50,9 @@ class KraftBackend:
         file = self._move_file(topic, partition, self.broker_ids[:1])  # the tool asks for replicas, and ignores them
         self._tool("reassign", "--reassignment-json-file", file, "--cancel")
 
+    def elect_preferred_leaders(self) -> None:
+        self._tool("leader-election", "--election-type", "preferred", "--all-topic-partitions")
+
     def cluster_id(self) -> str:
         return self._tool("cluster", "cluster-id").strip().removeprefix("Cluster ID: ")
 

@@ -41,6 +41,7 @@ def test_groups_follow_a_coordinator_that_stops_and_wait_for_none_that_hangs(
     kraft: KraftBackend, connect: Callable[[ClusterConnection], WireClient], topic_name: str
 ) -> None:
     kraft.create_topic(topic_name, [[1, 2, 3], [2, 3, 1], [3, 1, 2]], records=4)
+    kraft.elect_preferred_leaders()  # a broker that came back from the stop of another test leads nothing
     names = [f"{topic_name}-{number}" for number in range(12)]  # spread over all brokers as coordinators
     for name in names:
         commit(kraft, name, topic_name, 2)
@@ -48,7 +49,7 @@ def test_groups_follow_a_coordinator_that_stops_and_wait_for_none_that_hangs(
     expected = {name: {topic_name: dict.fromkeys(range(3), 2)} for name in names}
     ours = {name: group.coordinator for name, group in admin.groups(deadline=DEADLINE).groups.items() if name in names}
     assert ours.keys() == set(names)
-    # Which brokers lead the topic of commits depends on who was stopped before: two are enough.
+    # The names may hash to partitions that fewer brokers lead: two are enough.
     away, hangs = sorted({broker for broker in ours.values() if broker is not None})[-2:]
     assert admin.committed(names, deadline=DEADLINE).offsets == expected
 
