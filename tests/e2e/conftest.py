@@ -19,7 +19,7 @@ from tests.live.chromium import FLAGS, chromium_path
 
 EXPECT_MS = 30_000
 HERE = Path(__file__).parent
-LAST = "test_a_broker_is_added.py"  # which stays
+LAST = ("test_a_broker_is_added.py", "test_a_broker_leaves.py")  # what they add stays
 LONG_FORMS = "KAFKADASH_LONG_FORMS"
 LONG_TESTS = ("test_it_sees_history.py",)  # of ``make proof ARGS=history``
 collect_ignore = () if os.environ.get(LONG_FORMS) else LONG_TESTS
@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.xdist_group("e2e"))
     first = next((place for place, item in enumerate(items) if item.path.is_relative_to(HERE)), 0)
     others = [item for item in items if not item.path.is_relative_to(HERE)]
-    own.sort(key=lambda item: item.path.name == LAST)
+    own.sort(key=lambda item: LAST.index(item.path.name) if item.path.name in LAST else -1)
     items[:] = [*others[:first], *own, *others[first:]]
 
 

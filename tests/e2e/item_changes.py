@@ -7,6 +7,17 @@ import re
 from playwright.sync_api import Page, expect
 
 from tests.e2e.test_ten_tasks import REFRESHED_MS, RUN_MS
+from tests.waiting import wait_until
+
+
+def open_when_stored(page: Page, address: str) -> None:
+    """Open the page about something that has just come to be."""
+
+    def is_found() -> bool:
+        answer = page.goto(address)
+        return answer is not None and answer.ok
+
+    wait_until(is_found, f"{address} is found", 60)
 
 
 def submit_proposal(page: Page, why: str, confirmed: str = "") -> str:

@@ -1,6 +1,6 @@
 """A broker is added to real Kafka and given its share by two people; Kafka's own tool counts what the pages count.
 
-The last of all (``LAST`` of conftest.py): a broker that came, and that others gave replicas to, stays.
+Among the last (``LAST`` of conftest.py): a broker that came, and that others gave replicas to, stays.
 """
 
 from __future__ import annotations

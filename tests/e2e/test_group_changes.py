@@ -59,6 +59,9 @@ def test_offsets__from_the_groups_page_to_their_rollback(
     expect(alice.locator("#wrong")).to_contain_text(GroupErrorCode.NOT_EMPTY_LEFT_OUT)
     visitor.look(alice.url, "refused", TWO_LOOKS)
     widen(alice)
+    alice.goto(f"/clusters/demo/groups/{group}/delete-offsets/?topic={group}")
+    expect(alice.locator("#left-out")).to_contain_text(GroupErrorCode.SUBSCRIBED_LEFT_OUT)
+    alice.goto(f"/clusters/demo/groups/{group}/reset-offsets/")
 
     consumer.close()
     alice.get_by_role("link", name="Open group").click()
@@ -91,8 +94,18 @@ def test_offsets__from_the_groups_page_to_their_rollback(
     visitor.look(alice.url, "delete-groups", TWO_LOOKS)
     assert visitor.wrong == []
     widen(alice)
+
+    alice.goto(f"/clusters/demo/groups/{group}/delete-offsets/")
+    alice.locator("#topic").select_option(group)
+    alice.get_by_role("button", name="Plan deletion").click()
+    expect(alice.locator("#items tbody tr")).to_contain_text([f"{group}-0"])
+    number = submit_proposal(alice, "It reads another topic now.", confirmed=group)
+    approve_by(number, bob, admin)
+    run_change(alice, number, "1 of 1 partition as planned")
+    assert committed(product.tools, group) == {}
+
     alice.goto(f"/clusters/demo/groups/{group}/delete/")
     number = submit_proposal(alice, "Nobody reads it any more.", confirmed=group)
-    approve_by(number, bob, admin)
+    approve_by(number, bob)  # without offsets nothing is lost
     run_change(alice, number, "1 of 1 group as planned")
     assert group not in product.tools.run("consumer-groups", "--list").split()
