@@ -319,8 +319,9 @@ def watched(
     Collection.objects.bulk_create(
         CollectionFactory.build(kind=kind, rows=ROWS[kind], **read) for kind in CollectorKind
     )
+    each = {"usual": ALL_RIGHTS, "others": {}}
     PrincipalRights.objects.create(
-        cluster=cluster, on_cluster=ALL_RIGHTS, on_topics={"usual": ALL_RIGHTS, "others": {}}, taken_at=taken_at
+        cluster=cluster, on_cluster=ALL_RIGHTS, on_topics=each, on_groups=each, taken_at=taken_at
     )
     there = nodes(cluster, taken_at)
     BrokerState.objects.bulk_create(broker for broker, _ in there)

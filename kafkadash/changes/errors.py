@@ -110,6 +110,7 @@ class RightsCode(StrEnum):
 
     MISSING_ON_CLUSTER = "right-missing-cluster"
     MISSING_ON_TOPICS = "right-missing-topics"
+    MISSING_ON_GROUPS = "right-missing-groups"
     UNREAD = "rights-unread"
     OLD = "rights-old"
     MAYBE_ON_TOPICS = "right-maybe-on-topics"

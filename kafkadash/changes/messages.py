@@ -227,6 +227,12 @@ RIGHTS_MESSAGES: Mapping[RightsCode, MessageTemplate] = {
         many="kafkadash lacks {operation} on {topics:# topic|# topics}, {topic} among them.",
         by="topics",
     ),
+    RightsCode.MISSING_ON_GROUPS: MessageTemplate(
+        "kafkadash lacks {operation} on the group {group}.",
+        _GRANT,
+        many="kafkadash lacks {operation} on {groups:# group|# groups}, {group} among them.",
+        by="groups",
+    ),
     RightsCode.MAYBE_ON_TOPICS: MessageTemplate(
         "kafkadash lacks {operation} on the cluster; whether it has it on the new topics is not known.",
         "The run tells where Kafka refuses it.",
@@ -238,8 +244,10 @@ RIGHTS_MESSAGES: Mapping[RightsCode, MessageTemplate] = {
         by="topics",
     ),
     RightsCode.GROUPS_UNREAD: MessageTemplate(
-        "Rights on groups are not read; the change needs {operation} on its groups.",
-        "The run tells where Kafka refuses it.",
+        "Rights on the group {group} are not known.",
+        "kafkadash reads them every 10 minutes, where it may describe the group.",
+        many="Rights on {groups:# group|# groups} are not known, {group} among them.",
+        by="groups",
     ),
     RightsCode.OLD: MessageTemplate(
         "The rights of kafkadash were last read {age:duration} ago.",

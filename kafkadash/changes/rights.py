@@ -6,15 +6,17 @@ A missing ACL keeps a change from being submitted: nobody is asked to approve wh
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from kafkadash.changes.checks import ChangeCheck, CheckResult, CheckSubject
 from kafkadash.changes.errors import RightsCode, RightsTitle
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedMessage, coded
 from kafkadash.monitoring.freshness import freshness_of
+from kafkadash.monitoring.groups.names import label_group
 from kafkadash.monitoring.models import CollectorKind, CollectorRun, PrincipalRights
 
 CODE = "rights"
@@ -23,14 +25,14 @@ CODE = "rights"
 @dataclass(frozen=True, slots=True)
 class NeededRight:
     """An operation of Kafka's authorizer (AclOperation), such as "Alter": on the cluster, on each of ``topics``, or on
-    groups, whose rights are not read.
+    each of ``groups``.
 
     ``or_on_topics``: Kafka also takes the right on topics that do not exist yet, of which it tells nothing.
     """
 
     operation: str
     topics: tuple[str, ...] = ()
-    on_groups: bool = False
+    groups: tuple[str, ...] = ()
     or_on_topics: bool = False
 
 
@@ -38,7 +40,7 @@ def check_rights(cluster: Cluster, needed: Sequence[NeededRight], now: datetime)
     """Return the check of the rights that a change needs. Two queries.
 
     Kafka tells a principal without Describe on the cluster nothing about its rights there, and nothing about topics
-    that it may not describe: such a right is unknown, not missing. So is one that was read too long ago.
+    and groups that it may not describe: such a right is unknown, not missing. So is one that was read too long ago.
     """
     stored = PrincipalRights.objects.filter(cluster=cluster).first()
     if stored is None:
@@ -52,7 +54,7 @@ def check_rights(cluster: Cluster, needed: Sequence[NeededRight], now: datetime)
     return _build_check(missing, [message for message in judged if message.code not in _MISSING])
 
 
-_MISSING = frozenset({RightsCode.MISSING_ON_CLUSTER, RightsCode.MISSING_ON_TOPICS})
+_MISSING = frozenset({RightsCode.MISSING_ON_CLUSTER, RightsCode.MISSING_ON_TOPICS, RightsCode.MISSING_ON_GROUPS})
 
 
 def _build_check(missing: Sequence[CodedMessage] = (), unknown: Sequence[CodedMessage] = ()) -> ChangeCheck:
@@ -74,14 +76,23 @@ def _build_check(missing: Sequence[CodedMessage] = (), unknown: Sequence[CodedMe
 def _judge_right(cluster: Cluster, stored: PrincipalRights, right: NeededRight) -> Iterator[CodedMessage]:
     """Yield what is missing or unknown of a right; nothing where it is granted."""
     operation = right.operation
-    if right.on_groups:
-        yield coded(RightsCode.GROUPS_UNREAD, operation=operation)
+    if right.groups:
+        lacking, untold = _find_without(stored.on_groups, right.groups, operation)
+        if untold:
+            yield coded(RightsCode.GROUPS_UNREAD, groups=len(untold), group=label_group(untold[0]))
+        if lacking:
+            line = _grant_line(cluster, f"--group {shlex.quote(lacking[0])}", operation)
+            group = label_group(lacking[0])
+            yield coded(RightsCode.MISSING_ON_GROUPS, operation=operation, group=group, groups=len(lacking), line=line)
     elif right.topics:
-        lacking, untold = _find_topics_without(stored, right)
+        lacking, untold = _find_without(stored.on_topics, right.topics, operation)
         if untold:
             yield coded(RightsCode.TOPICS_UNREAD, topics=len(untold), topic=untold[0])
         if lacking:
-            yield _describe_topics(cluster, right, lacking)
+            line = _grant_line(cluster, f"--topic {shlex.quote(lacking[0])}", operation)
+            yield coded(
+                RightsCode.MISSING_ON_TOPICS, operation=operation, topic=lacking[0], topics=len(lacking), line=line
+            )
     elif not stored.on_cluster:
         yield coded(RightsCode.UNREAD)
     elif operation not in stored.on_cluster:
@@ -92,28 +103,21 @@ def _judge_right(cluster: Cluster, stored: PrincipalRights, right: NeededRight) 
             yield coded(RightsCode.MISSING_ON_CLUSTER, operation=operation, line=line)
 
 
-def _find_topics_without(stored: PrincipalRights, right: NeededRight) -> tuple[list[str], list[str]]:
-    """Return the topics that lack a right, and those of which Kafka told nothing."""
-    usual, others = stored.on_topics.get("usual"), stored.on_topics.get("others", {})
-    told = set(stored.on_topics["names"]) if "names" in stored.on_topics else None
+def _find_without(held: Mapping[str, Any], wanted: Sequence[str], operation: str) -> tuple[list[str], list[str]]:
+    """Return the topics or groups that lack an operation, and those of which Kafka told nothing.
+
+    ``held``: as in ``PrincipalRights.on_topics``.
+    """
+    usual, others = held.get("usual"), held.get("others", {})
+    told = set(held["names"]) if "names" in held else None
     lacking, untold = [], []
-    for topic in right.topics:
-        held = others.get(topic, usual if told is None or topic in told else None)
-        if held is None:
-            untold.append(topic)
-        elif right.operation not in held:
-            lacking.append(topic)
+    for name in wanted:
+        granted = others.get(name, usual if told is None or name in told else None)
+        if granted is None:
+            untold.append(name)
+        elif operation not in granted:
+            lacking.append(name)
     return lacking, untold
-
-
-def _describe_topics(cluster: Cluster, right: NeededRight, lacking: Sequence[str]) -> CodedMessage:
-    return coded(
-        RightsCode.MISSING_ON_TOPICS,
-        operation=right.operation,
-        topic=lacking[0],
-        topics=len(lacking),
-        line=_grant_line(cluster, f"--topic {shlex.quote(lacking[0])}", right.operation),
-    )
 
 
 def _grant_line(cluster: Cluster, resource: str, operation: str) -> str:
@@ -126,5 +130,5 @@ def _grant_line(cluster: Cluster, resource: str, operation: str) -> str:
     )
 
 
-def name_topics(topics: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(set(topics)))
+def name_subjects(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(names)))

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from kafkadash.changes.rights import NeededRight, name_topics
+from kafkadash.changes.rights import NeededRight, name_subjects
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
 from kafkadash.configs.errors import ConfigCheckTitle, ConfigErrorCode
@@ -298,7 +298,7 @@ def _limit_of(value: str | None) -> float:
 
 def find_rights(items: Items) -> list[NeededRight]:
     """Return AlterConfigs on the topics, and on the cluster for brokers and their default."""
-    topics = name_topics(item.content["name"] for item in items if item.content["of"] == OwnerKind.TOPIC)
+    topics = name_subjects(item.content["name"] for item in items if item.content["of"] == OwnerKind.TOPIC)
     of_topics = [NeededRight("AlterConfigs", topics)] if topics else []
     others = any(item.content["of"] != OwnerKind.TOPIC for item in items)
     return [*([NeededRight("AlterConfigs")] if others else []), *of_topics]

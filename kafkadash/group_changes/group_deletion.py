@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from kafkadash.changes.rights import NeededRight
+from kafkadash.changes.rights import NeededRight, name_subjects
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.formatting import listed_shortly
@@ -120,6 +120,10 @@ def describe_start(items: Items) -> list[str]:
     return [f"{groups} deleted, with all committed offsets. There is no rollback: offsets are lost."]
 
 
+def find_rights(items: Items) -> list[NeededRight]:
+    return [NeededRight("Delete", groups=name_subjects(item.content["group"] for item in items))]
+
+
 def entitle_deletion(items: Items) -> str:
     return f"Delete {choose_plural('# group|# groups', len(items))}"
 
@@ -139,7 +143,7 @@ def make_known() -> None:
             find_faults=find_faults,
             stale=find_stale,
             risk=find_risk,
-            rights=lambda _: [NeededRight("Delete", on_groups=True)],
+            rights=find_rights,
             words=describe_deletion,
             start_words=describe_start,
             columns=("Group", "Now", "Planned"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from kafkadash.changes.rights import NeededRight, name_topics
+from kafkadash.changes.rights import NeededRight, name_subjects
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded
@@ -105,8 +105,9 @@ def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:
 
 
 def find_rights(items: Items) -> list[NeededRight]:
-    topics = name_topics(item.content["topic"] for item in items)
-    return [NeededRight("Read", topics), NeededRight("Delete", on_groups=True)]
+    topics = name_subjects(item.content["topic"] for item in items)
+    groups = name_subjects(item.content["group"] for item in items)
+    return [NeededRight("Read", topics), NeededRight("Delete", groups=groups)]
 
 
 def find_risk(cluster: Cluster, items: Items) -> RiskFacts:

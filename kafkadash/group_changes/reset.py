@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from kafkadash.changes.rights import NeededRight, name_topics
+from kafkadash.changes.rights import NeededRight, name_subjects
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded
@@ -341,10 +341,11 @@ def find_rollback(done: Sequence[DoneItem]) -> Mapping[str, Any]:
 
 def find_rights(items: Items) -> list[NeededRight]:
     """Return the rights for OffsetCommit, and for OffsetDelete where no offset is to be committed."""
-    topics = name_topics(item.content["topic"] for item in items)
+    topics = name_subjects(item.content["topic"] for item in items)
     removes = any(has_no_target(item.content) for item in items)
-    on_groups = ("Read", "Delete") if removes else ("Read",)
-    return [NeededRight("Read", topics), *(NeededRight(operation, on_groups=True) for operation in on_groups)]
+    groups = name_subjects(item.content["group"] for item in items)
+    needed = ("Read", "Delete") if removes else ("Read",)
+    return [NeededRight("Read", topics), *(NeededRight(operation, groups=groups) for operation in needed)]
 
 
 def find_risk(cluster: Cluster, items: Items) -> RiskFacts:

@@ -612,6 +612,13 @@ class KafkaGroups(Protocol):
         """Return the offsets that these groups committed, many groups to each request to each group's coordinator."""
         ...
 
+    def group_permissions(self, groups: Collection[str], *, deadline: float) -> Mapping[str, frozenset[str] | None]:
+        """Return what is granted on these consumer groups (KIP-430), by the names of AclOperation; None: not told.
+
+        A group that does not exist, or that the principal may not describe, is left out.
+        """
+        ...
+
     def log_spans(self, partitions: Mapping[str, Collection[int]], *, deadline: float) -> LogSpans:
         """Log start and end of partitions (topic → numbers), in one fan-out to their leaders.
 
@@ -840,7 +847,7 @@ def hidden_topics(admin: KafkaAdmin, suspects: Iterable[str], *, deadline: float
     return sorted(t.name for t in answer.topics if t.error is not None and t.error.code == TOPIC_AUTHORIZATION_FAILED)
 
 
-def name_topics(answer: ClusterMetadata) -> dict[str, TopicMetadata | None]:
+def name_subjects(answer: ClusterMetadata) -> dict[str, TopicMetadata | None]:
     """Return topics by name: None for a name that no topic has. A topic that could not be read is left out."""
     return {
         topic.name: topic if topic.error is None else None
@@ -850,8 +857,8 @@ def name_topics(answer: ClusterMetadata) -> dict[str, TopicMetadata | None]:
 
 
 def read_named_topics(admin: KafkaAdmin, names: Collection[str], *, deadline: float) -> dict[str, TopicMetadata | None]:
-    """Read topics with one Metadata request, as ``name_topics`` returns them. Raises KafkaFailure."""
-    return name_topics(admin.metadata(deadline=deadline, topics=sorted(names))) if names else {}
+    """Read topics with one Metadata request, as ``name_subjects`` returns them. Raises KafkaFailure."""
+    return name_subjects(admin.metadata(deadline=deadline, topics=sorted(names))) if names else {}
 
 
 def hidden_message(hidden: list[str], *, all_of_them: bool = False) -> CodedMessage:

@@ -59,6 +59,7 @@ from kafkadash.kafka.messages import (
     describe_groups_request,
     list_groups_request,
     metadata_request,
+    name_operations,
 )
 
 DESCRIBE_GROUP = "Describe on the group"
@@ -285,6 +286,7 @@ class GroupReading:
         self._taken_at: list[float] = []
         self._refused: list[int] = []  # codes
         self._assignments = AssignmentReading()
+        self._rights: dict[str, Collection[int] | None] | None = None
 
     def read(self) -> GroupListing:
         """Raises KafkaFailure when no broker listed its groups."""
@@ -304,6 +306,19 @@ class GroupReading:
         self._locator.locate(list(self._listed))
         self._talk.run()
         return self._found
+
+    def read_rights(self, groups: Collection[str]) -> Mapping[str, frozenset[str] | None]:
+        """Return what Kafka grants on these groups (KIP-430), None where it does not tell.
+
+        A group that does not exist, or could not be described, is left out. Raises KafkaFailure when nobody answered.
+        """
+        self._rights = {}
+        described = self.read_named(groups)
+        return {
+            name: name_operations(operations)
+            for name, operations in self._rights.items()
+            if name in described and described[name].members is not None
+        }
 
     def _begin(self, result: BrokerAnswer[MetadataAnswer] | KafkaFailure) -> None:
         if not isinstance(result, KafkaFailure):
@@ -352,14 +367,15 @@ class GroupReading:
                 self._ask(broker, kind, names[start : start + GROUPS_PER_DESCRIBE])
 
     def _ask(self, broker: int, kind: str, groups: Sequence[str]) -> None:
+        with_rights = self._rights is not None
         if kind == CLASSIC:
             classic: BrokerRequest[DescribeGroupsAnswer] = BrokerRequest(
-                lambda offered: describe_groups_request(offered, groups)
+                lambda offered: describe_groups_request(offered, groups, with_rights=with_rights)
             )
             self._talk.ask(broker, classic, partial(self._told_classic, broker, groups))
         else:
             newer: BrokerRequest[ConsumerGroupsAnswer] = BrokerRequest(
-                lambda offered: describe_consumer_groups_request(offered, groups)
+                lambda offered: describe_consumer_groups_request(offered, groups, with_rights=with_rights)
             )
             self._talk.ask(broker, newer, partial(self._told_consumer, broker, groups))
 
@@ -378,6 +394,8 @@ class GroupReading:
         for name in self._answered(broker, CLASSIC, groups, codes):
             if rows[name].protocol_type in _PROTOCOL_TYPES:
                 self._found[name] = _read_classic(broker, rows[name], self._assignments)
+                if self._rights is not None:
+                    self._rights[name] = rows[name].authorized_operations
 
     def _told_consumer(
         self, broker: int, groups: Sequence[str], result: BrokerAnswer[ConsumerGroupsAnswer] | KafkaFailure
@@ -389,6 +407,8 @@ class GroupReading:
         codes = {name: row.error_code for name, row in rows.items()}
         for name in self._answered(broker, CONSUMER, groups, codes):
             self._found[name] = _read_consumer(broker, rows[name])
+            if self._rights is not None:
+                self._rights[name] = rows[name].authorized_operations
 
     def _not_told(self, broker: int, kind: str, groups: Sequence[str], failure: KafkaFailure) -> None:
         if isinstance(failure, AnswerTooLarge) and len(groups) > 1:

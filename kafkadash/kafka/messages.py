@@ -304,6 +304,7 @@ class ConsumerGroup(Protocol):
     group_state: str
     assignor_name: str
     members: Sequence[ConsumerMember]
+    authorized_operations: Collection[int] | None
 
 
 class ConsumerGroupsAnswer(KafkaResponse, Protocol):
@@ -316,16 +317,18 @@ def list_groups_request(offered: ApiRanges) -> Request:
     return ListGroupsRequest(states_filter=[], types_filter=[])
 
 
-def describe_groups_request(offered: ApiRanges, groups: Collection[str]) -> Request:
+def describe_groups_request(offered: ApiRanges, groups: Collection[str], *, with_rights: bool = False) -> Request:
     require_api(offered, DESCRIBE_GROUPS, "DescribeGroups")
-    return DescribeGroupsRequest(groups=list(groups), include_authorized_operations=False)
+    return DescribeGroupsRequest(groups=list(groups), include_authorized_operations=with_rights)
 
 
-def describe_consumer_groups_request(offered: ApiRanges, groups: Collection[str]) -> Request:
+def describe_consumer_groups_request(
+    offered: ApiRanges, groups: Collection[str], *, with_rights: bool = False
+) -> Request:
     """Raises NotSupported before Kafka 3.7, where no group is of that type."""
     require_api(offered, DESCRIBE_CONSUMER_GROUPS, "ConsumerGroupDescribe (Kafka 3.7)")
     make: Any = ConsumerGroupDescribeRequest  # its base class has no types
-    return make(group_ids=list(groups), include_authorized_operations=False)
+    return make(group_ids=list(groups), include_authorized_operations=with_rights)
 
 
 def coordinators_request(offered: ApiRanges, groups: Sequence[str]) -> Request:
@@ -584,3 +587,22 @@ def _by_topic(rows: Iterable[tuple[TopicPartition, T]]) -> dict[str, list[tuple[
     for partition, value in rows:
         found[partition.topic].append((partition.partition, value))
     return found
+
+
+# org.apache.kafka.common.acl.AclOperation: code → the name that people know from kafka-acls.
+_OPERATIONS = {
+    3: "Read",
+    4: "Write",
+    5: "Create",
+    6: "Delete",
+    7: "Alter",
+    8: "Describe",
+    9: "ClusterAction",
+    10: "DescribeConfigs",
+    11: "AlterConfigs",
+}
+
+
+def name_operations(codes: Collection[int] | None) -> frozenset[str] | None:
+    """The names of these operations; None where the broker did not tell."""
+    return None if codes is None else frozenset(_OPERATIONS[code] for code in codes if code in _OPERATIONS)

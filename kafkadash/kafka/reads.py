@@ -85,6 +85,7 @@ from kafkadash.kafka.messages import (
     configs_request,
     log_dirs_request,
     metadata_request,
+    name_operations,
     offsets_request,
     quorum_request,
     reassignments_request,
@@ -593,20 +594,6 @@ def _no_leader(topic: str, index: int, *, exists: bool) -> ItemError:
     return item_error(LEADER_NOT_AVAILABLE if exists else UNKNOWN_TOPIC_OR_PARTITION, subject)
 
 
-# org.apache.kafka.common.acl.AclOperation: code → the name that people know from kafka-acls.
-_OPERATIONS = {
-    3: "Read",
-    4: "Write",
-    5: "Create",
-    6: "Delete",
-    7: "Alter",
-    8: "Describe",
-    9: "ClusterAction",
-    10: "DescribeConfigs",
-    11: "AlterConfigs",
-}
-
-
 def cluster_permissions_request(offered: ApiRanges) -> Request:
     """Raises NotSupported before Kafka 2.8."""
     if DESCRIBE_CLUSTER not in offered:
@@ -619,11 +606,6 @@ def topic_permissions_request(offered: ApiRanges) -> Request:
     if METADATA not in offered or offered[METADATA][1] < 8:
         raise NotSupported(KafkaErrorCode.NOT_OFFERED, what="the permissions on topics (Metadata v8, Kafka 2.3)")
     return MetadataRequest(topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=True)
-
-
-def name_operations(codes: Collection[int] | None) -> frozenset[str] | None:
-    """The names of these operations; None where the broker did not tell."""
-    return None if codes is None else frozenset(_OPERATIONS[code] for code in codes if code in _OPERATIONS)
 
 
 R = TypeVar("R")
@@ -810,6 +792,9 @@ class WireAdmin:
 
     def describe_groups(self, groups: Collection[str], *, deadline: float) -> Mapping[str, port.GroupDescription]:
         return self._talk(lambda talk: GroupReading(talk).read_named(groups), deadline)
+
+    def group_permissions(self, groups: Collection[str], *, deadline: float) -> Mapping[str, frozenset[str] | None]:
+        return self._talk(lambda talk: GroupReading(talk).read_rights(groups), deadline)
 
     def offsets_at(self, partitions: Mapping[str, Collection[int]], at_ms: int, *, deadline: float) -> LogSpans:
         return self._talk(lambda talk: SpanReading(talk, at_ms).read(partitions), deadline)

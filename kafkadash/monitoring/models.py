@@ -564,13 +564,15 @@ class PrincipalRights(models.Model):
 
     ``on_cluster``: null where the brokers do not tell, empty for a principal without Describe on the cluster.
     ``on_topics``: {usual: those on most topics, others: {topic: those on it}, names: all topics that were told}, where
-    ``names`` is left out if all have the usual ones; null where a broker did not tell.
+    ``names`` is left out if all have the usual ones; null where a broker did not tell. ``on_groups`` likewise, of
+    consumer groups.
     """
 
     cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, related_name="rights")
     format = models.PositiveSmallIntegerField(default=1)
     on_cluster = models.JSONField(null=True)
     on_topics = models.JSONField(default=dict)
+    on_groups = models.JSONField(default=dict)
     taken_at = models.DateTimeField()
 
     class Meta:

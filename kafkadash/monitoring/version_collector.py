@@ -26,7 +26,7 @@ from kafkadash.monitoring.collectors import (
     to_utc,
 )
 from kafkadash.monitoring.metadata_collector import store_figures
-from kafkadash.monitoring.models import BrokerState, Capabilities, CollectorKind, PrincipalRights
+from kafkadash.monitoring.models import BrokerState, Capabilities, CollectorKind, GroupState, PrincipalRights
 
 DESCRIBE_QUORUM = 55
 K = TypeVar("K", bound=Hashable)
@@ -130,21 +130,32 @@ def _read_rights(asking: CollectContext) -> dict[str, object] | None:
 
     Versions are collected all the same: rights that Kafka does not tell are no failure of them.
     """
+    groups = GroupState.objects.filter(cluster=asking.cluster, gone_at=None).exclude(name="")
     try:
         granted = asking.admin.permissions(deadline=asking.deadline)
+        on_groups = asking.groups.group_permissions(
+            list(groups.values_list("name", flat=True)), deadline=asking.deadline
+        )
     except KafkaFailure:
         return None
-    sets = {topic: None if held is None else sorted(held) for topic, held in granted.topics.items()}
-    counted = Counter(tuple(held) for held in sets.values() if held is not None)
-    usual = list(counted.most_common(1)[0][0]) if counted else None
-    on_topics = {"usual": usual, "others": {topic: held for topic, held in sets.items() if held != usual}}
-    if on_topics["others"]:  # then a topic that was not told may have either
-        on_topics["names"] = sorted(sets)
     return {
         "on_cluster": None if granted.cluster is None else sorted(granted.cluster),
-        "on_topics": on_topics,
+        "on_topics": _pack_rights(granted.topics),
+        "on_groups": _pack_rights(on_groups),
         "taken_at": to_utc(granted.taken_at),
     }
+
+
+def _pack_rights(rights: Mapping[str, frozenset[str] | None]) -> dict[str, object]:
+    """Name what most have once, and the others each."""
+    sets = {name: None if held is None else sorted(held) for name, held in rights.items()}
+    counted = Counter(tuple(held) for held in sets.values() if held is not None)
+    usual = list(counted.most_common(1)[0][0]) if counted else None
+    packed: dict[str, object] = {"usual": usual}
+    packed["others"] = others = {name: held for name, held in sets.items() if held != usual}
+    if others:  # then one that was not told may have either
+        packed["names"] = sorted(sets)
+    return packed
 
 
 def _pack_capabilities(answer: ApiVersions, releases: Mapping[int, str]) -> dict[str, object]:

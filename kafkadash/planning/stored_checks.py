@@ -13,7 +13,7 @@ from kafkadash.changes import plan
 from kafkadash.changes.checks import CheckOutcome
 from kafkadash.changes.models import ChangeRequest, PlanArtifact
 from kafkadash.changes.plan import PartitionMove, read_rows
-from kafkadash.changes.rights import NeededRight, check_rights, name_topics
+from kafkadash.changes.rights import NeededRight, check_rights, name_subjects
 from kafkadash.core.messages import CodedMessage
 from kafkadash.planning.preconditions import PreconditionLimits, check_preconditions
 from kafkadash.planning.proposal import ROLLBACK
@@ -33,7 +33,7 @@ def run_stored_checks(change: ChangeRequest, now: datetime) -> CheckOutcome:
     rows = plan_rows(change.artifact_id)
     loaded = load_topology(change.cluster, frozenset(row.topic for row in rows))
     checked = check_preconditions(rows, run_options(change), limits_of(change.input), loaded.seen, now)
-    throttled = name_topics(row.topic for row in rows)
+    throttled = name_subjects(row.topic for row in rows)
     needed = [NeededRight("Alter"), NeededRight("AlterConfigs"), NeededRight("AlterConfigs", throttled)]
     ruled, restores = list_ruled(rows), bool(limits_of(change.input).taken_back)
     rules = check_rules(change.cluster, ruled, now, restores=restores) if ruled else ()

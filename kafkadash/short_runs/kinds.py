@@ -28,7 +28,7 @@ from kafkadash.kafka.api import (
     ItemError,
     PartitionMetadata,
     WholeClient,
-    name_topics,
+    name_subjects,
 )
 from kafkadash.monitoring.models import CollectorKind
 from kafkadash.short_runs.state import ItemReading, PlannedItem
@@ -141,7 +141,7 @@ def find_partitions(answer: ClusterMetadata, items: Items) -> dict[str, tuple[st
 
     An item whose topic could not be read is left out.
     """
-    topics = name_topics(answer)
+    topics = name_subjects(answer)
     found = {(t.name, p.partition): (t.topic_id, p) for t in topics.values() if t for p in t.partitions}
     return {
         item.subject: found.get((item.content["topic"], item.content["partition"]))

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any
 
-from kafkadash.changes.rights import NeededRight, name_topics
+from kafkadash.changes.rights import NeededRight, name_subjects
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.formatting import format_size
@@ -187,7 +187,7 @@ def find_obstacle(cluster: Cluster) -> CodedReason | None:
 
 def find_rights(items: Items) -> list[NeededRight]:
     """Return AlterConfigs on the cluster for rates, and on topics for their lists."""
-    topics = name_topics(item.content["name"] for item in items if item.content["key"] in LISTS)
+    topics = name_subjects(item.content["name"] for item in items if item.content["key"] in LISTS)
     lists = [NeededRight("AlterConfigs", topics)] if topics else []
     rates = [NeededRight("AlterConfigs")] if any(item.content["key"] not in LISTS for item in items) else []
     return [*rates, *lists]

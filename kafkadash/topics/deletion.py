@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from kafkadash.changes.rights import NeededRight, name_topics
+from kafkadash.changes.rights import NeededRight, name_subjects
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
 from kafkadash.core import clock
@@ -166,7 +166,7 @@ def make_known() -> None:
             title=TopicCheckTitle.DELETION_FITS,
             find_faults=find_faults,
             risk=find_risk,
-            rights=lambda items: [NeededRight("Delete", name_topics(item.content["topic"] for item in items))],
+            rights=lambda items: [NeededRight("Delete", name_subjects(item.content["topic"] for item in items))],
             words=describe_deletion,
             start_words=describe_start,
             columns=("Topic", "Now", "Planned"),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from kafkadash.changes.rights import NeededRight, name_topics
+from kafkadash.changes.rights import NeededRight, name_subjects
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedMessage, CodedReason, PlainReason, choose_plural, coded
@@ -191,7 +191,7 @@ def make_known() -> None:
             title=TopicCheckTitle.GROWTH_FITS,
             find_faults=find_faults,
             risk=find_risk,
-            rights=lambda items: [NeededRight("Alter", name_topics(item.content["topic"] for item in items))],
+            rights=lambda items: [NeededRight("Alter", name_subjects(item.content["topic"] for item in items))],
             words=describe_growth,
             start_words=describe_start,
             columns=("Topic", "Now", "Planned"),

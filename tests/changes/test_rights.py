@@ -72,6 +72,19 @@ def test_check__topic_was_not_told_where_topics_differ__is_unknown() -> None:
     ]
 
 
+def test_check__rights_on_groups__are_granted_missing_or_not_known() -> None:
+    cluster = watched("demo")
+    held = {"usual": ["Describe", "Delete"], "others": {"billing": ["Describe"]}, "names": ["billing", "orders-app"]}
+    PrincipalRights.objects.filter(cluster=cluster).update(on_groups=held)
+    assert check_rights(cluster, [NeededRight("Delete", groups=("orders-app",))], NOW).result is CheckResult.PASSED
+    lacking = check_rights(cluster, [NeededRight("Delete", groups=("billing", "orders-app"))], NOW)
+    [problem] = lacking.problems
+    assert (lacking.result, problem.code) == (CheckResult.FAILED, RightsCode.MISSING_ON_GROUPS)
+    assert problem.params["line"].endswith(" --group billing --operation Delete")
+    unknown = check_rights(cluster, [NeededRight("Delete", groups=("new",))], NOW)
+    assert [each.code for each in unknown.problems] == [RightsCode.GROUPS_UNREAD]
+
+
 def test_check__right_to_create__may_be_held_on_topics() -> None:
     cluster = watched("demo")
     grant(cluster, ["Describe"])

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from kafkadash.kafka.api import ClusterConnection, Offsets
 from kafkadash.kafka.mutations import WireClient
@@ -71,6 +72,27 @@ def test_groups_follow_a_coordinator_that_stops_and_wait_for_none_that_hangs(
         name: offsets for name, offsets in expected.items() if name not in hanging
     }
     assert part.errors.keys() == set(names) & set(hanging)
+
+
+def test_what_is_granted_on_groups_is_what_the_fields_client_reads(
+    kraft: KraftBackend, connect: Callable[[ClusterConnection], WireClient], topic_name: str
+) -> None:
+    kraft.create_topic(topic_name, [[1, 2, 3]] * 3, records=1)
+    servers = kraft.connection.bootstrap_servers[0]
+    empty, newer = f"{topic_name}-empty", f"{topic_name}-newer"
+    commit(kraft, empty, topic_name, 1)
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": newer, "group.protocol": "consumer"})
+    consumer.subscribe([topic_name])
+    wait_until(lambda: consumer.poll(0.1) is None and bool(consumer.assignment()), "it is a member", DEADLINE)
+    granted = connect(kraft.connection).group_permissions([empty, newer, "unheard-of"], deadline=DEADLINE)
+    client = AdminClient({"bootstrap.servers": servers})
+    for name, told in client.describe_consumer_groups([empty, newer], include_authorized_operations=True).items():
+        operations = told.result(DEADLINE).authorized_operations
+        assert (
+            granted[name] == frozenset(each.name.title().replace("_", "") for each in operations) >= {"Read", "Delete"}
+        )
+    assert granted.keys() == {empty, newer}
+    consumer.close()
 
 
 @pytest.mark.parametrize("assignment", HOSTILE_ASSIGNMENTS, ids=["moves backwards", "NUL", "slash"])

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -24,6 +25,8 @@ from confluent_kafka.admin import (
 from django.test import Client
 
 from kafkadash.accounts.models import AuditEvent, User
+from kafkadash.changes.errors import RightsCode
+from kafkadash.changes.rights import NeededRight, check_rights
 from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.services import register_cluster
@@ -436,3 +439,37 @@ def test_without_describe_configs_the_connection_test_says_what_it_costs(
         "Grant it in Kafka."
     )
     wait_until(lambda: permission_words(cluster) == [on_topics], "it is noticed", 15)
+
+
+@pytest.fixture
+def two_groups(secure: Secure) -> Iterator[list[str]]:
+    """Groups with a commit; with them goes the topic of commits, which other tests do not expect."""
+    server, names = secure.playground.bootstrap, ["may-go", "must-stay"]
+    for name in names:
+        consumer = Consumer({"bootstrap.servers": server, "group.id": name, "enable.auto.commit": False})
+        consumer.commit(offsets=[TopicPartition("orders", 0, 0)], asynchronous=False)
+        consumer.close()
+    yield names
+    client, commits = AdminClient({"bootstrap.servers": server}), "__consumer_offsets"
+    for group in client.delete_consumer_groups(names).values():
+        group.result(10)
+    client.delete_topics([commits])[commits].result(10)
+    wait_until(lambda: commits not in client.list_topics(timeout=10).topics, "the topic is deleted", 10)
+
+
+def test_a_right_on_one_group_is_not_taken_for_that_on_another(
+    secure: Secure, admin: User, allow: Allow, two_groups: list[str]
+) -> None:
+    delete = AclOperation.DELETE
+    allow([*READ_ONLY, ((ResourceType.GROUP, "*"), DESCRIBE), ((ResourceType.GROUP, "may-go"), delete)])
+    cluster = registered(admin, secure.at("LOGIN"), security_protocol="SASL_PLAINTEXT", **login("PLAIN"))
+
+    def is_told() -> bool:
+        collected(cluster, "groups")
+        collected(cluster, "versions")
+        check = check_rights(cluster, [NeededRight("Delete", groups=tuple(two_groups))], dt.datetime.now(dt.UTC))
+        return [(each.code, each.params.get("group")) for each in check.problems] == [
+            (RightsCode.MISSING_ON_GROUPS, "must-stay")
+        ]
+
+    wait_until(is_told, "the check names the one that lacks it", 30)

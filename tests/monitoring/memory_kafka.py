@@ -174,6 +174,10 @@ class MemoryCluster:
             self.granted, {topic: self.granted_on.get(topic, self.granted) for topic in self.topics}, self.clock()
         )
 
+    def group_permissions(self, groups: Collection[str], *, deadline: float) -> dict[str, frozenset[str] | None]:
+        self._answer("group_permissions")
+        return {group: self.granted_on.get(group, self.granted) for group in groups}
+
     def describe_cluster(self, *, deadline: float) -> ClusterDescription:
         self._answer("describe_cluster")
         return ClusterDescription(self.cluster_id, 1, self._brokers(), self.clock())
