@@ -39,7 +39,7 @@ from kafkadash.kafka.api import (
     WholeClient,
     read_named_topics,
 )
-from kafkadash.kafka.config_values import UNCLEAN_ELECTION, is_same_value, may_elect_uncleanly, read_number
+from kafkadash.kafka.config_values import MIN_ISR, UNCLEAN_ELECTION, is_same_value, may_elect_uncleanly, read_number
 from kafkadash.monitoring.models import BrokerState, CollectorKind, TopicState
 from kafkadash.short_runs.change_kind import make_short_kind_known
 from kafkadash.short_runs.kinds import (
@@ -57,7 +57,6 @@ from kafkadash.topic_rules.rules import RuledItem
 
 KIND = "config-edit"
 BATCH = 1000
-MIN_ISR = "min.insync.replicas"
 _SHOWN = 100
 _OWN_ORIGINS = {
     OwnerKind.TOPIC: ConfigOrigin.DYNAMIC_TOPIC_CONFIG,

@@ -35,6 +35,7 @@ from kafkadash.kafka.api import (
     ResourceConfigs,
 )
 from kafkadash.kafka.api import ConfigOrigin as KafkaSource
+from kafkadash.kafka.config_values import MIN_ISR
 from kafkadash.kafka.throttles import LISTS, RATES, MovesOfTopic, in_flight, list_needed, rate_needed
 from kafkadash.monitoring.collectors import (
     AUTHORIZATION_FAILED,
@@ -224,7 +225,6 @@ def _compared_columns(row: ThrottleState) -> tuple[object, ...]:
     return row.value, row.source, row.unneeded_since, row.orphan
 
 
-MIN_ISR = "min.insync.replicas"
 Packed = dict[str, list[str | None]]
 T = TypeVar("T")
 

@@ -26,6 +26,7 @@ from kafkadash.core.messages import choose_plural, message_text
 from kafkadash.core.racks import RackSpread
 from kafkadash.core.revalidation import revalidated
 from kafkadash.core.rows import one_moment
+from kafkadash.kafka.config_values import MIN_ISR
 from kafkadash.kafka.throttles import LISTS
 from kafkadash.monitoring.brokers import leader_sizes
 from kafkadash.monitoring.catch_up.pages import FollowerLine, load_followers
@@ -271,7 +272,6 @@ def _describe_topics(
     return f"{name}: {tally['topics']:,} of {topics} in sync"
 
 
-MIN_ISR = "min.insync.replicas"
 MOST_MOVES = 25
 MOST_GROUPS = 25
 PARTITION_STATES = FilterChoice(

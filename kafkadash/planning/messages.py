@@ -1015,6 +1015,10 @@ CHECK_MESSAGES: Mapping[CheckErrorCode, MessageTemplate] = {
         "{row} has {replicas:# replica|# replicas} and would have {target}.",
         "Plan again. If intended, allow replication factor changes.",
     ),
+    CheckErrorCode.FACTOR_UNDER_MIN_ISR: MessageTemplate(
+        "{row} would have {target:# replica|# replicas}, fewer than its min-ISR of {needed}.",
+        "Lower min.insync.replicas first, or plan with more replicas.",
+    ),
     CheckErrorCode.TARGET_NOT_REGISTERED: MessageTemplate(
         "Broker {broker} is not registered; moves to it would never finish.", "Start it, or plan without it."
     ),

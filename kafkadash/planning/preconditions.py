@@ -18,6 +18,7 @@ from kafkadash.core.formatting import format_duration, run_time
 from kafkadash.core.messages import CodedMessage, choose_plural, coded
 from kafkadash.core.racks import judge_spread
 from kafkadash.core.status import NEVER, RefreshStatus
+from kafkadash.kafka.config_values import MIN_ISR
 from kafkadash.monitoring.quorum.rules import majority_lost
 from kafkadash.planning.impact import run_seconds
 from kafkadash.planning.problem_codes import CheckErrorCode, CheckTitle, FactKind
@@ -167,10 +168,8 @@ class _PreconditionJudge:
     def _factor(self) -> ChangeCheck:
         if self._options.change_rf:
             changed = sum(len(row.target) != len(row.current) for row in self._rows)
-            title = coded(CheckTitle.FACTOR_AS_ASKED)
-            return _build_check(
-                "replication_factor", CheckSubject.CONTENT, title, [], f"{changed:,} of {len(self._rows):,}"
-            )
+            figure, title = f"{changed:,} of {len(self._rows):,}", coded(CheckTitle.FACTOR_AS_ASKED)
+            return _build_check("replication_factor", CheckSubject.CONTENT, title, self._under_min_isr(), figure)
         problems = [
             coded(CheckErrorCode.FACTOR_CHANGES, row=row.name, replicas=len(row.current), target=len(row.target))
             for row in self._rows
@@ -178,6 +177,17 @@ class _PreconditionJudge:
         ]
         figure = _format_share(len(self._rows) - len(problems), len(self._rows))
         return _build_check("replication_factor", CheckSubject.CONTENT, coded(CheckTitle.FACTOR_KEPT), problems, figure)
+
+    def _under_min_isr(self) -> list[CodedMessage]:
+        """Partitions that would have fewer replicas than min-ISR: Kafka then refuses producers with acks=all.
+
+        The min-ISR check tells of topics whose min-ISR was not read.
+        """
+        return [
+            coded(CheckErrorCode.FACTOR_UNDER_MIN_ISR, row=row.name, target=len(row.target), needed=topic.min_isr)
+            for row, topic, _ in self._known
+            if topic.min_isr is not None and len(row.target) < min(topic.min_isr, len(row.current))
+        ]
 
     def _targets(self) -> ChangeCheck:
         title = coded(CheckTitle.TARGETS_ALIVE)
@@ -330,7 +340,7 @@ class _PreconditionJudge:
                     lagging = coded(code, row=row.name, in_sync=in_sync, needed=needed, brokers=tuple(missing))
                     problems.append(lagging)
         if unread and not problems:
-            why = coded(CheckErrorCode.MIN_ISR_UNREAD, setting="min.insync.replicas", topics=len(unread))
+            why = coded(CheckErrorCode.MIN_ISR_UNREAD, setting=MIN_ISR, topics=len(unread))
             return _build_unknown_check("min_isr", CheckSubject.HEALTH, title, why)
         return _build_check("min_isr", CheckSubject.HEALTH, title, problems, f"{len(problems):,}")
 

@@ -148,6 +148,7 @@ class CheckErrorCode(StrEnum):
     OTHER_THAN_PLANNED = "other-than-planned"
     MOVING_BY_OTHERS = "moving-by-others"
     FACTOR_CHANGES = "factor-changes"
+    FACTOR_UNDER_MIN_ISR = "factor-under-min-isr"
     TARGET_NOT_REGISTERED = "target-not-registered"
     TARGET_FENCED = "target-fenced"
     TARGET_SILENT = "target-silent"

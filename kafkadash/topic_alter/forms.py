@@ -9,11 +9,10 @@ from django import forms
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.configs.edits import find_edit_fault, read_typed
-from kafkadash.configs.kind import MIN_ISR
 from kafkadash.configs.stored import ConfigKey
 from kafkadash.core.formatting import read_whole_number
 from kafkadash.core.messages import CodedMessage, coded, reason_message
-from kafkadash.kafka.config_values import read_number
+from kafkadash.kafka.config_values import MIN_ISR, read_number
 from kafkadash.monitoring.models import TopicState
 from kafkadash.planning.options import BadRate, bytes_per_second
 from kafkadash.planning.topic_form import TopicChoiceForm

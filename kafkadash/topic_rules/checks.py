@@ -10,13 +10,14 @@ from kafkadash.changes.checks import ChangeCheck, CheckResult, CheckSubject
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedMessage, CodedReason, coded, reason_message
 from kafkadash.kafka.api import ConfigType
+from kafkadash.kafka.config_values import MIN_ISR
 from kafkadash.monitoring.freshness import freshness_of
 from kafkadash.monitoring.models import BrokerState, CollectorKind, CollectorRun, ConfigCatalog
 from kafkadash.topic_rules.errors import RuleCheckTitle, RuleErrorCode
 from kafkadash.topic_rules.models import load_rules
 from kafkadash.topic_rules.name_match import PatternFault, PatternTimeout, find_unmatched
 from kafkadash.topic_rules.reasons import UNJUDGED, NameNotAllowed, NameUnjudged
-from kafkadash.topic_rules.rules import MIN_ISR, RuledItem, TopicRuleSet, find_broken, find_conflicts
+from kafkadash.topic_rules.rules import RuledItem, TopicRuleSet, find_broken, find_conflicts
 
 CODE = "topic_rules"
 MOST_PROBLEMS = 20

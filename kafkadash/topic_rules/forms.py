@@ -13,10 +13,11 @@ from kafkadash.clusters.forms import SettingsForm
 from kafkadash.core.formatting import read_whole_number
 from kafkadash.core.messages import CodedMessage, coded
 from kafkadash.kafka.api import ConfigType
+from kafkadash.kafka.config_values import MIN_ISR
 from kafkadash.topic_rules.errors import RuleErrorCode
 from kafkadash.topic_rules.models import StoredKeyScope, TopicRules
 from kafkadash.topic_rules.name_match import TIME_S, PatternFault, PatternTimeout, check_pattern
-from kafkadash.topic_rules.rules import MIN_ISR, KeyScope, ValueRange, find_type_conflict
+from kafkadash.topic_rules.rules import KeyScope, ValueRange, find_type_conflict
 
 LONGEST_PATTERN = 200
 MOST_LINES = 200

@@ -5,7 +5,8 @@ from __future__ import annotations
 from django.db import models
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.topic_rules.rules import MIN_ISR, KeyRule, KeyScope, TopicRuleSet, ValueRange
+from kafkadash.kafka.config_values import MIN_ISR
+from kafkadash.topic_rules.rules import KeyRule, KeyScope, TopicRuleSet, ValueRange
 
 
 class StoredKeyScope(models.TextChoices):

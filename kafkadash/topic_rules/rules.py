@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from kafkadash.core.messages import CodedMessage, CodedReason, coded
 from kafkadash.kafka.api import ConfigType
-from kafkadash.kafka.config_values import largest_number, read_number
+from kafkadash.kafka.config_values import MIN_ISR, largest_number, read_number
 from kafkadash.topic_rules.errors import RuleConflictCode
 from kafkadash.topic_rules.reasons import (
     FactorNotAllowed,
@@ -19,7 +19,6 @@ from kafkadash.topic_rules.reasons import (
     ValueNotAllowed,
 )
 
-MIN_ISR = "min.insync.replicas"
 _WITHOUT_LIMIT = frozenset({"retention.ms", "retention.bytes", "local.retention.ms", "local.retention.bytes"})
 """Configs of which a negative value is none that Kafka keeps to: no bound from above holds then."""
 _SHOWN = 60

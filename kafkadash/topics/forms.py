@@ -14,7 +14,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.core import clock
 from kafkadash.core.formatting import read_whole_number
 from kafkadash.core.messages import CodedMessage, coded, reason_message
-from kafkadash.kafka.config_values import read_number
+from kafkadash.kafka.config_values import MIN_ISR, read_number
 from kafkadash.monitoring.models import TopicState
 from kafkadash.topic_rules.checks import judge_items
 from kafkadash.topic_rules.reasons import RuleReasonCode
@@ -34,7 +34,6 @@ MOST_NAMES = 5_000
 MOST_REPLICAS = 150_000
 MOST_CONFIG_CHARACTERS = 4_000
 MOST_DRAW = 9_999
-MIN_ISR = "min.insync.replicas"
 _KEY = re.compile(r"[a-z0-9.]{1,100}")
 _THROTTLES = frozenset({"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"})
 _SHOWN = 60

@@ -332,6 +332,12 @@ def test_content__replication_factor__changes_only_with_the_word_for_it() -> Non
     assert (allowed.result, allowed.figure) == (CheckResult.PASSED, "1 of 1")
 
 
+def test_content__replication_factor__never_goes_below_min_isr() -> None:
+    rows = [row(CLUSTER, "orders", 0, [1])]
+    problems = failing("replication_factor", rows=rows, options=replace(OPTIONS, change_rf=True))
+    assert problems == [coded(Code.FACTOR_UNDER_MIN_ISR, row="orders-0", target=1, needed=2)]
+
+
 @pytest.mark.parametrize(
     ("code", "seen", "problem"),
     [
