@@ -128,6 +128,23 @@ NOT_KNOWN = PartitionFacts()
 
 
 @dataclass(frozen=True, slots=True)
+class EligibleFacts:
+    """Partitions of one class by their eligible leader replicas (KIP-966), those alone whose ELR was read.
+
+    ``eligible`` of the ``known`` ones have an eligible replica, and ``brokers`` host these: each of them one of every
+    such partition where ``each`` is true, otherwise all brokers together.
+    """
+
+    known: int = 0
+    eligible: int = 0
+    brokers: tuple[int, ...] = ()
+    each: bool = False
+
+
+NO_ELR = EligibleFacts()
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterFacts:
     """Everything that a judgement needs.
 
@@ -140,7 +157,8 @@ class ClusterFacts:
     ``monitoring.quorum.rules.FLAPPING_WITHIN``. ``answers``, ``groups`` and ``pipeline`` are None where nobody collects
     them and where no pipeline is set up; ``pipeline`` tells when it was last looked at, ``pipeline_stands`` what was
     seen. ``groups_in_trouble`` are all that are, with those of which a finding speaks; ``groups_named`` the keys of
-    those that have one of their own, open or about to.
+    those that have one of their own, open or about to. ``offline_elr``: partitions without a leader by the replicas of
+    ISR and ELR that are offline with them. ``under_elr``: those that have a leader and hold their high watermark.
     """
 
     enabled: bool = True
@@ -164,6 +182,8 @@ class ClusterFacts:
     offline: PartitionFacts = NOT_KNOWN
     under_min_isr: PartitionFacts = NOT_KNOWN
     at_min_isr: PartitionFacts = NOT_KNOWN
+    offline_elr: EligibleFacts = NO_ELR
+    under_elr: EligibleFacts = NO_ELR
     at_min_isr_moving: int = 0
     at_min_isr_last: int = 0
     under_replicated: PartitionFacts = NOT_KNOWN

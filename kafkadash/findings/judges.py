@@ -15,7 +15,15 @@ from kafkadash.core.failures import QUORUM_FAILURES
 from kafkadash.core.formatting import MINUTE, long_duration, round_duration, round_size
 from kafkadash.core.messages import CodedMessage, choose_plural, coded, first_names
 from kafkadash.core.status import is_stale
-from kafkadash.findings.facts import BrokerFact, ClusterFacts, DirectoryFact, ForecastFact, GroupFact, PartitionFacts
+from kafkadash.findings.facts import (
+    BrokerFact,
+    ClusterFacts,
+    DirectoryFact,
+    EligibleFacts,
+    ForecastFact,
+    GroupFact,
+    PartitionFacts,
+)
 from kafkadash.findings.kinds import FindingCode, FindingKind, FindingNoteCode, JudgedFinding
 from kafkadash.monitoring.groups.rules import LagState
 from kafkadash.monitoring.quorum.rules import FLAPPING_CHANGES
@@ -428,13 +436,15 @@ def offline_partitions(facts: ClusterFacts, at: datetime, _: datetime) -> Iterat
         notes = _name_partitions(facts.offline)
         if facts.partitions:
             notes = (*notes, coded(FindingNoteCode.OF_PARTITIONS, partitions=facts.partitions))
+        notes = (*notes, *_return_notes(facts.offline_elr))
         message = coded(FindingCode.PARTITIONS_LEADERLESS, partitions=number, notes=notes)
         yield counted_finding(FindingKind.OFFLINE, message, number, "partition", at)
 
 
 def under_min_isr(facts: ClusterFacts, at: datetime, _: datetime) -> Iterator[JudgedFinding]:
     if number := facts.under_min_isr.number:
-        notes = (*_name_partitions(facts.under_min_isr), coded(FindingNoteCode.PRODUCERS_SEE))
+        named = _name_partitions(facts.under_min_isr)
+        notes = (*named, coded(FindingNoteCode.PRODUCERS_SEE), *_eligible_notes(facts.under_elr))
         message = coded(FindingCode.WRITES_REFUSED, partitions=number, notes=notes)
         yield counted_finding(FindingKind.UNDER_MIN_ISR, message, number, "partition", at)
 
@@ -488,6 +498,23 @@ def _name_partitions(partitions: PartitionFacts) -> tuple[CodedMessage, ...]:
 
 def _explained_note(moving: int) -> tuple[CodedMessage, ...]:
     return (coded(FindingNoteCode.EXPLAINED_BY_MOVES, partitions=moving),) if moving else ()
+
+
+def _return_notes(elr: EligibleFacts) -> Iterator[CodedMessage]:
+    """Yield which brokers bring offline partitions back with all committed records, and how many none does."""
+    if elr.eligible:
+        code = FindingNoteCode.RETURN_OF_ANY if elr.each else FindingNoteCode.RETURN_OF_ALL
+        yield coded(code, partitions=elr.eligible, brokers=elr.brokers)
+    if lost := elr.known - elr.eligible:
+        yield coded(FindingNoteCode.NO_ELIGIBLE, partitions=lost)
+
+
+def _eligible_notes(elr: EligibleFacts) -> Iterator[CodedMessage]:
+    """Yield the effects of the strict min-ISR rule of clusters with an ELR (KIP-966)."""
+    if elr.known:
+        yield coded(FindingNoteCode.WATERMARK_HELD, partitions=elr.known)
+    if elr.eligible:
+        yield coded(FindingNoteCode.CAN_LEAD, partitions=elr.eligible, brokers=elr.brokers)
 
 
 SOON = timedelta(hours=24)

@@ -255,7 +255,12 @@ class FindingNoteCode(StrEnum):
 
     NAMED = "note-named"
     OF_PARTITIONS = "note-of-partitions"
+    RETURN_OF_ANY = "note-return-of-any-broker"
+    RETURN_OF_ALL = "note-return-of-all-brokers"
+    NO_ELIGIBLE = "note-no-eligible-leader"
     PRODUCERS_SEE = "note-not-enough-replicas"
+    WATERMARK_HELD = "note-high-watermark-held"
+    CAN_LEAD = "note-eligible-replicas-can-lead"
     MISS_REPLICA = "note-miss-replica"
     EXPLAINED_BY_MOVES = "note-explained-by-moves"
     FAILING_PARTITIONS = "note-failing-partitions"

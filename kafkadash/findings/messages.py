@@ -297,7 +297,24 @@ FINDING_MESSAGES: Mapping[FindingCode, FindingTemplate] = {
 FINDING_NOTE_MESSAGES: Mapping[Note, MessageTemplate] = {
     Note.NAMED: MessageTemplate("{names:names}"),
     Note.OF_PARTITIONS: MessageTemplate("of {partitions:# partition|# partitions}"),
+    Note.RETURN_OF_ANY: MessageTemplate(
+        "{partitions:# recovers|# recover} without loss when the replica on {brokers:broker|any of brokers} "
+        "{brokers:few} is online"
+    ),
+    Note.RETURN_OF_ALL: MessageTemplate(
+        "{partitions:# recovers|# recover} without loss when the replicas on brokers {brokers:few} are online"
+    ),
+    Note.NO_ELIGIBLE: MessageTemplate(
+        "{partitions:# has|# have} no eligible leader: an unclean election can lose records"
+    ),
     Note.PRODUCERS_SEE: MessageTemplate("producers get NOT_ENOUGH_REPLICAS"),
+    Note.WATERMARK_HELD: MessageTemplate(
+        "{partitions:# high watermark does|# high watermarks do} not advance: consumers get no new records"
+    ),
+    Note.CAN_LEAD: MessageTemplate(
+        "{partitions:# has|# have} an eligible replica on {brokers:broker|brokers} {brokers:few}, which can lead "
+        "without loss"
+    ),
     Note.MISS_REPLICA: MessageTemplate(
         "{partitions:The affected replica is|All affected replicas are} on {brokers:broker|brokers} {brokers:brokers}"
     ),

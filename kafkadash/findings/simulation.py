@@ -1,9 +1,9 @@
 """Simulation of broker failures and their effect on partitions and the quorum, without a call to the cluster.
 
 The rules are those of KRaft (org.apache.kafka.controller.PartitionChangeBuilder): a partition whose leader dies gets
-the first replica, in the order of the assignment, that is in the ISR and alive; a partition whose whole ISR dies goes
-offline, because an unclean election cannot be relied on. min.insync.replicas is judged as ``kafka-topics`` does, by the
-size of the ISR.
+the first replica, in the order of the assignment, that is in the ISR and alive. If the whole ISR dies, the first living
+replica of the ELR (KIP-966) leads, and the ISR is that replica; without one the partition goes offline, because an
+unclean election cannot be relied on. min.insync.replicas is judged as ``kafka-topics`` does, by the size of the ISR.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ Kind = Literal["broker", "rack"]
 
 
 class SimulatedPartition(NamedTuple):
-    """A partition as metadata tells it; ``min_isr`` is None where the config was not read."""
+    """A partition as metadata tells it; ``min_isr`` is None where the config was not read.
+
+    ``eligible`` is the ELR; empty where it is unknown or the cluster keeps none.
+    """
 
     topic: str
     number: int
@@ -28,10 +31,19 @@ class SimulatedPartition(NamedTuple):
     replicas: Sequence[int]
     isr: Sequence[int]
     min_isr: int | None
+    eligible: Sequence[int] = ()
+
+
+def _remaining_isr(partition: SimulatedPartition, living: Collection[int]) -> tuple[int, ...]:
+    """Return the ISR once only ``living`` brokers are left, in the order of the replicas; empty: no clean leader."""
+    left = tuple(r for r in partition.replicas if r in partition.isr and r in living)
+    if left or not partition.eligible:
+        return left
+    return tuple(r for r in partition.replicas if r in partition.eligible and r in living)[:1]
 
 
 class HitPartition(NamedTuple):
-    """A partition that loses members of its ISR; ``left`` are those that remain, in the order of the replicas."""
+    """A partition that loses members of its ISR; ``left`` is its ISR then, in the order of the replicas."""
 
     partition: SimulatedPartition
     left: tuple[int, ...]
@@ -41,6 +53,11 @@ class HitPartition(NamedTuple):
         """Its leader if that lives, else the first that is left; None if nobody is."""
         leader = self.partition.leader
         return leader if leader in self.left else next(iter(self.left), None)
+
+    @property
+    def by_elr(self) -> bool:
+        """Return whether a replica of the ELR leads then, because the whole ISR dies."""
+        return bool(self.left) and self.left[0] not in self.partition.isr
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +77,8 @@ class BrokerLoad:
 class SimulationResult:
     """Effects of the death of some brokers. The lists are disjoint but for ``moving``, whose leader changes.
 
-    ``offline``: no member of the ISR is left. ``under_min_isr``: fewer than min.insync.replicas are left, so writes
+    ``offline``: no member of the ISR is left, and none of the ELR. ``by_elr`` are those of ``moving`` that only the ELR
+    keeps online. ``under_min_isr``: fewer than min.insync.replicas are left, so writes
     with acks=all fail that do not fail now. ``at_min_isr``: exactly min.insync.replicas are left. ``…_now`` count
     partitions already in that state; ``unknown_min_isr`` partitions are hit, but their min.insync.replicas is not
     known. ``load`` has every survivor, ``leaders_of_dead`` how many partitions each of the dead leads now.
@@ -79,6 +97,10 @@ class SimulationResult:
     at_then: int = 0
     load: dict[int, BrokerLoad] = field(default_factory=dict)
     leaders_of_dead: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def by_elr(self) -> int:
+        return sum(hit.by_elr for hit in self.moving)
 
     @property
     def busiest(self) -> tuple[int, BrokerLoad] | None:
@@ -114,7 +136,7 @@ def simulate_failure(
             then[leader] += 1
             result.at_then += at_now
             continue
-        hit = HitPartition(partition, tuple(r for r in partition.replicas if r in isr and r in living))
+        hit = HitPartition(partition, _remaining_isr(partition, living))
         if not hit.left:
             result.offline.append(hit)
             continue
@@ -192,24 +214,27 @@ def single_losses(partitions: Iterable[SimulatedPartition], racks: Mapping[int, 
     brokers: defaultdict[int, _LossCounts] = defaultdict(_LossCounts)
     by_rack: defaultdict[str, _LossCounts] = defaultdict(_LossCounts)
     leaders: Counter[int] = Counter()
-    for _, _, leader, replicas, isr, least in partitions:
+    for _, _, leader, replicas, isr, least, eligible in partitions:
         if leader is None:
             continue
         leaders[leader] += 1
         living = [r for r in replicas if r in isr and r in racks]
+        spare = [r for r in replicas if r in eligible and r in racks and r not in isr] if eligible else []
         size = len(living)
         under = least is not None and len(isr) < least
         of_racks = [racks[r] for r in living]
         for broker in living:
-            brokers[broker].count(size - 1, least, already_under=under)
+            brokers[broker].count(size - 1 or min(1, len(spare)), least, already_under=under)
         for rack in set(of_racks):
             if rack is not None:
-                by_rack[rack].count(size - of_racks.count(rack), least, already_under=under)
+                left = size - of_racks.count(rack) or min(1, sum(racks[r] != rack for r in spare))
+                by_rack[rack].count(left, least, already_under=under)
         if leader in living:
             home = racks[leader]
-            brokers[leader].move(next((r for r in living if r != leader), None))
+            heirs = [*living, *spare]
+            brokers[leader].move(next((r for r in heirs if r != leader), None))
             if home is not None:
-                by_rack[home].move(next((r for r in living if racks[r] != home), None))
+                by_rack[home].move(next((r for r in heirs if racks[r] != home), None))
     members: defaultdict[str, list[int]] = defaultdict(list)
     for broker, rack in sorted(racks.items()):
         if rack is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypedDict
 
 from django.core.paginator import Page, Paginator
@@ -36,7 +37,7 @@ from kafkadash.findings.simulation import (
 from kafkadash.monitoring.brokers import broker_word
 from kafkadash.monitoring.cluster_bar import cluster_bar
 from kafkadash.monitoring.freshness import CollectionFreshness, FactFreshness, ReadingDoubts, doubts_about
-from kafkadash.monitoring.models import BrokerState, CollectorKind, TopicState
+from kafkadash.monitoring.models import BrokerState, CollectorKind, EligibleReplicaState, TopicState
 from kafkadash.monitoring.quorum.rules import QuorumHealth
 
 MOST_LOSSES, LOSSES_PER_PAGE = 15, 100
@@ -108,7 +109,7 @@ def drill_context(runs: CollectionFreshness, given: QueryDict) -> dict[str, Any]
     freshness = runs.freshness_of(CollectorKind.METADATA)
     racks = {b.broker_id: b.rack for b in brokers.values() if broker_word(b) == "up"}
     doubts = doubts_about(cluster)
-    partitions = placed_partitions(cluster)
+    partitions = placed_partitions(cluster, freshness.taken_at)
     simulation = asked_for(given, cluster, brokers)
     quorum = _quorum_now(runs)
     losses = loss_rows(single_losses(partitions, racks), quorum, brokers)
@@ -188,12 +189,21 @@ def _survivors_context(result: SimulationResult, brokers: Mapping[int, BrokerSta
     }
 
 
-def placed_partitions(cluster: Cluster) -> list[SimulatedPartition]:
-    """All partitions of a cluster, as last seen."""
-    rows = TopicState.objects.filter(cluster=cluster).order_by("name").values_list("name", "min_isr", "partitions")
+def placed_partitions(cluster: Cluster, metadata_at: datetime | None = None) -> list[SimulatedPartition]:
+    """All partitions of a cluster, as last seen; an ELR that was read before ``metadata_at`` is unknown."""
+    stored = EligibleReplicaState.objects.filter(cluster=cluster, format=1)
+    if metadata_at is not None:
+        stored = stored.filter(taken_at__gte=metadata_at)
+    eligible = {
+        (topic_id, int(number)): elr
+        for topic_id, partitions in stored.values_list("topic_id", "partitions")
+        for number, (elr, _, _) in partitions.items()
+        if elr
+    }
+    rows = TopicState.objects.filter(cluster=cluster).order_by("name")
     return [
-        SimulatedPartition(name, number, leader, replicas, isr, min_isr)
-        for name, min_isr, partitions in rows
+        SimulatedPartition(name, number, leader, replicas, isr, min_isr, eligible.get((topic_id, number), ()))
+        for name, topic_id, min_isr, partitions in rows.values_list("name", "topic_id", "min_isr", "partitions")
         for number, leader, _, replicas, isr, _ in partitions
     ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,6 +16,7 @@ from kafkadash.findings.facts import (
     BrokerFact,
     ClusterFacts,
     DirectoryFact,
+    EligibleFacts,
     FilesSetAside,
     ForecastFact,
     GroupFact,
@@ -27,11 +28,13 @@ from kafkadash.findings.kinds import FindingKind
 from kafkadash.findings.models import Finding
 from kafkadash.history.models import DiskForecast, PipelineLedger
 from kafkadash.history.standing import pipeline_standing
+from kafkadash.monitoring.eligible_replicas import LeaderCandidates, load_candidates
 from kafkadash.monitoring.freshness import newest_quorums, read_statuses
 from kafkadash.monitoring.groups.rules import LagState
 from kafkadash.monitoring.models import (
     BrokerState,
     BrokerWeights,
+    Capabilities,
     ClusterState,
     CollectorKind,
     GroupState,
@@ -76,7 +79,7 @@ def age_facts(cluster: Cluster, statuses: Mapping[str, RefreshStatus]) -> Cluste
 
 
 def facts_of(cluster: Cluster, now: datetime) -> ClusterFacts:
-    """Everything that is stored about one cluster, in at most seventeen queries.
+    """Everything that is stored about one cluster, in at most nineteen queries.
 
     The ages are read first: facts that are stored meanwhile are then taken for older than they are, never for newer.
     """
@@ -88,14 +91,15 @@ def facts_of(cluster: Cluster, now: datetime) -> ClusterFacts:
         )
     )
     moves = {(topic, partition): frozenset(adding) for topic, partition, adding, _ in running}
+    brokers = tuple(_read_brokers(cluster))
     return replace(
-        partition_facts(cluster, figures, moves, facts),
+        partition_facts(cluster, figures, moves, facts, _ElrSource(cluster, facts, brokers, now)),
         hidden_topics=figures.hidden_topics,
         rack_violations=figures.rack_violations,
         brokers_without_rack=figures.brokers_without_rack,
         brokers_registered=figures.brokers,
         brokers_gone=figures.brokers_gone,
-        brokers=tuple(_read_brokers(cluster)),
+        brokers=brokers,
         zombies=tuple(
             sorted(f"{topic}-{partition}" for topic, partition, adding, removing in running if {*adding} & {*removing})
         ),
@@ -141,6 +145,55 @@ def _pipeline_facts(cluster: Cluster, now: datetime) -> dict[str, Any]:
     }
 
 
+ELR_FEATURE = "eligible.leader.replicas.version"
+
+
+@dataclass(frozen=True, slots=True)
+class _ElrSource:
+    """Reads the stored ELR of a cluster, with the brokers and ages of its facts."""
+
+    cluster: Cluster
+    facts: ClusterFacts
+    brokers: tuple[BrokerFact, ...]
+    now: datetime
+
+    def load(self, topics: Collection[TopicState]) -> Mapping[tuple[str, int], LeaderCandidates]:
+        """Return the ELR by topic ID and partition; {} where the cluster keeps none. Two queries.
+
+        A cluster below level 1 of the feature tells empty lists, and one that was read before the metadata is unknown.
+        """
+        metadata = self.facts.metadata.taken_at
+        if not topics or metadata is None or self.facts.versions.stale(self.now):
+            return {}
+        features = Capabilities.objects.filter(cluster=self.cluster).values_list("features", flat=True).first() or {}
+        if not (features.get(ELR_FEATURE) or {}).get("finalized"):
+            return {}
+        stored = load_candidates(self.cluster, [topic.topic_id for topic in topics])
+        return {place: own for place, own in stored.items() if own.eligible is not None and own.taken_at >= metadata}
+
+    @property
+    def live(self) -> frozenset[int]:
+        return frozenset(broker.id for broker in self.brokers if not (broker.gone or broker.fenced))
+
+
+@dataclass(slots=True)
+class _ElrCount:
+    """Counts partitions for ``EligibleFacts``."""
+
+    known: int = 0
+    hosts: list[frozenset[int]] = field(default_factory=list)
+
+    def count(self, eligible: Collection[int]) -> None:
+        self.known += 1
+        if eligible:
+            self.hosts.append(frozenset(eligible))
+
+    def sum_up(self) -> EligibleFacts:
+        common = frozenset.intersection(*self.hosts) if self.hosts else frozenset()
+        brokers = common or frozenset().union(*self.hosts)
+        return EligibleFacts(self.known, len(self.hosts), tuple(sorted(brokers)), each=bool(common))
+
+
 @dataclass(slots=True)
 class _ReadAges:
     """Result of reading topics with trouble. ``explained`` counts under-replicated partitions of a move.
@@ -156,10 +209,16 @@ class _ReadAges:
     explained: int = 0
     at_min_explained: int = 0
     at_min_last: int = 0
+    offline_elr: _ElrCount = field(default_factory=_ElrCount)
+    under_elr: _ElrCount = field(default_factory=_ElrCount)
 
 
 def partition_facts(
-    cluster: Cluster, figures: ClusterState, moves: _Moves, facts: ClusterFacts | None = None
+    cluster: Cluster,
+    figures: ClusterState,
+    moves: _Moves,
+    facts: ClusterFacts | None = None,
+    elr: _ElrSource | None = None,
 ) -> ClusterFacts:
     """``facts`` with what is known of partitions. ``moves``: (topic, partition) → brokers that are being added."""
     trouble = TopicState.objects.filter(cluster=cluster).filter(
@@ -167,13 +226,15 @@ def partition_facts(
     )
     refusing_first = F("under_min_isr").desc(nulls_last=True)
     worst = trouble.order_by("-offline_partitions", refusing_first, "-under_replicated", "name")
-    topics = list(worst.only("name", "partitions", "min_isr")[: _MOST_TOPICS + 1])
+    topics = list(worst.only("name", "topic_id", "partitions", "min_isr")[: _MOST_TOPICS + 1])
     complete = len(topics) <= _MOST_TOPICS
     if moves and not complete:
         # Moves that were first seen after the last look at the metadata explain what that look found.
         names = {topic for topic, _ in moves} - {topic.name for topic in topics}
-        topics += trouble.filter(name__in=names).only("name", "partitions", "min_isr")
+        topics += trouble.filter(name__in=names).only("name", "topic_id", "partitions", "min_isr")
     looked = _look_into(topics, moves)
+    if elr is not None:
+        _count_eligible(looked, topics, elr)
     sums = TopicState.objects.filter(cluster=cluster).aggregate(
         at_min_last=Sum(
             Least("at_min_isr", "under_replicated"), filter=Q(replication_factor__gt=F("min_isr"), min_isr=1), default=0
@@ -194,6 +255,8 @@ def partition_facts(
         partitions=figures.partitions,
         offline=_build_partitions(figures.offline_partitions, looked.offline),
         under_min_isr=_build_partitions(_subtract_offline(figures, sums["offline_unjudged"]), looked.under_min_isr),
+        offline_elr=looked.offline_elr.sum_up(),
+        under_elr=looked.under_elr.sum_up(),
         at_min_isr=_build_partitions(at_min_isr, looked.at_min_isr),
         at_min_isr_moving=min(at_min_isr or 0, max(figures.at_min_isr_moving or 0, looked.at_min_explained)),
         at_min_isr_last=looked.at_min_last if complete else sums["at_min_last"],
@@ -242,6 +305,27 @@ def _look_into(topics: Iterable[TopicState], moves: _Moves) -> _ReadAges:
                 looked.under_replicated.append(name)
                 looked.missing |= set(replicas) - set(isr)
     return looked
+
+
+def _count_eligible(looked: _ReadAges, topics: Collection[TopicState], elr: _ElrSource) -> None:
+    """Count offline and under-min-ISR partitions by their ELR.
+
+    Kafka elects a live eligible replica by itself, so an offline partition with one is about to have a leader. Kafka
+    holds the high watermark of a partition with fewer replicas in sync than min.insync.replicas, or than it has.
+    """
+    known = elr.load(topics)
+    live = elr.live if known else frozenset()
+    for topic in topics if known else ():
+        for number, leader, _, replicas, isr, offline in topic.partitions:
+            own = known.get((topic.topic_id, number))
+            if own is None or own.eligible is None:
+                continue
+            if leader is None:
+                clean = {*isr, *own.eligible} & {*replicas}
+                if clean.isdisjoint(live - {*offline}):
+                    looked.offline_elr.count(clean)
+            elif topic.min_isr is not None and len(isr) < min(topic.min_isr, len(replicas)):
+                looked.under_elr.count(own.eligible)
 
 
 def _build_partitions(number: int | None, names: list[str], missing: Iterable[int] = ()) -> PartitionFacts:

@@ -29,7 +29,9 @@ def placed(draw: st.DrawFn, number: int = 0) -> SimulatedPartition:
     replicas = draw(st.lists(st.sampled_from(BROKERS), min_size=1, max_size=5, unique=True))
     isr = draw(st.lists(st.sampled_from(replicas), min_size=1, unique=True))
     leader = draw(st.one_of(st.none(), st.sampled_from(isr)))
-    return SimulatedPartition("t", number, leader, replicas, isr, draw(st.one_of(st.none(), st.integers(1, 4))))
+    eligible = draw(st.lists(st.sampled_from(replicas), unique=True).map(lambda elr: [r for r in elr if r not in isr]))
+    min_isr = draw(st.one_of(st.none(), st.integers(1, 4)))
+    return SimulatedPartition("t", number, leader, replicas, isr, min_isr, eligible)
 
 
 @st.composite
@@ -48,6 +50,7 @@ def naive(partitions: list[SimulatedPartition], alive: set[int], dying: set[int]
         if p.leader is None or not touched:
             continue
         left = [r for r in p.replicas if r in set(p.isr) & alive - dying]
+        left = left or [r for r in p.replicas if r in set(p.eligible) & alive - dying][:1]
         if not left:
             found["offline"].add(p.number)
             continue
@@ -96,7 +99,7 @@ def test_every_partition_that_is_online_then_has_one_living_leader(
     assert sum(load.leaders_then for load in result.load.values()) == online_now - len(result.offline)
     assert result.load.keys() == set(BROKERS) - dying
     for hit in result.moving:
-        assert hit.leader_then in hit.partition.isr
+        assert hit.leader_then in (hit.partition.eligible if hit.by_elr else hit.partition.isr)
         assert hit.leader_then not in dying
         order = list(hit.partition.replicas)
         ahead = order[: order.index(hit.left[0])]
@@ -111,6 +114,7 @@ def test_what_is_at_min_isr_then_is_counted_as_after_the_loss(
     then = 0
     for p in partitions:
         left = [r for r in p.isr if r not in dying] if p.leader is not None else list(p.isr)
+        left = left or [r for r in p.eligible if r not in dying][:1]
         then += p.min_isr is not None and len(left) == p.min_isr
     assert result.at_then == then
     assert result.at_now == sum(p.min_isr is not None and len(p.isr) == p.min_isr for p in partitions)
@@ -154,6 +158,14 @@ def test_a_partition_with_two_replicas_in_one_rack_goes_offline_with_it() -> Non
 def test_the_next_replica_in_sync_leads_even_if_another_stands_before_it() -> None:
     [hit] = simulate_failure([SimulatedPartition("t", 0, 1, [1, 2, 3], [1, 3], 1)], range(1, 4), {1}).moving
     assert hit.leader_then == 3
+
+
+def test_a_living_replica_of_the_elr_leads_once_the_whole_isr_is_gone() -> None:
+    partition = SimulatedPartition("t", 0, 1, [1, 2, 3], [1], 2, [2, 3])
+    result = simulate_failure([partition], {1, 3}, {1})
+    assert (result.offline, result.by_elr, result.load[3].leaders_then) == ([], 1, 1)
+    assert (result.moving[0].leader_then, result.moving[0].left) == (3, (3,))
+    assert [hit.leader_then for hit in simulate_failure([partition], {1}, {1}).offline] == [None]
 
 
 def test_what_refuses_writes_already_is_not_counted_as_more() -> None:

@@ -30,6 +30,7 @@ from kafkadash.findings.facts import (
     BrokerFact,
     ClusterFacts,
     DirectoryFact,
+    EligibleFacts,
     FilesSetAside,
     ForecastFact,
     GroupFact,
@@ -104,6 +105,26 @@ class TestPartitions:
         notes = (named, coded(FindingNoteCode.PRODUCERS_SEE))
         assert state(facts) is HealthState.CRITICAL
         assert says(facts, FindingCode.WRITES_REFUSED, partitions=5, notes=notes)
+
+    @pytest.mark.parametrize(
+        ("elr", "codes"),
+        [
+            (EligibleFacts(), []),
+            (EligibleFacts(2, 2, (3,), each=True), [FindingNoteCode.RETURN_OF_ANY]),
+            (EligibleFacts(3, 2, (2, 3)), [FindingNoteCode.RETURN_OF_ALL, FindingNoteCode.NO_ELIGIBLE]),
+        ],
+    )
+    def test_those_without_a_leader_say_which_brokers_bring_them_back(
+        self, elr: EligibleFacts, codes: list[FindingNoteCode]
+    ) -> None:
+        [finding] = evaluate(replace(WELL, offline=PartitionFacts(3), offline_elr=elr), NOW).found
+        assert [note.code for note in finding.message.params["notes"][1:]] == codes
+
+    def test_those_under_min_isr_say_what_the_elr_does(self) -> None:
+        facts = replace(WELL, under_min_isr=PartitionFacts(2), under_elr=EligibleFacts(2, 1, (3,), each=True))
+        held = coded(FindingNoteCode.WATERMARK_HELD, partitions=2)
+        can_lead = coded(FindingNoteCode.CAN_LEAD, partitions=1, brokers=(3,))
+        assert says(facts, FindingCode.WRITES_REFUSED, notes=(coded(FindingNoteCode.PRODUCERS_SEE), held, can_lead))
 
     def test_under_replicated_ones_count_only_where_no_move_explains_them(self) -> None:
         explained = replace(WELL, under_replicated=PartitionFacts(3), under_replicated_moving=3)

@@ -23,6 +23,7 @@ from kafkadash.core.failures import FailureKind
 from kafkadash.core.messages import coded, message_columns
 from kafkadash.findings import services
 from kafkadash.findings.board import next_step
+from kafkadash.findings.facts import EligibleFacts
 from kafkadash.findings.judges import MORE, MOST_NAMED, MOST_STOPPED
 from kafkadash.findings.kinds import FactSource, FindingCode, FindingKind, FindingNoteCode
 from kafkadash.findings.models import Finding, Judgement
@@ -34,9 +35,11 @@ from kafkadash.monitoring.groups.rules import LagState
 from kafkadash.monitoring.models import (
     BrokerState,
     BrokerWeights,
+    Capabilities,
     ClusterState,
     CollectorKind,
     CollectorRun,
+    EligibleReplicaState,
     GroupState,
     QuorumSnapshot,
     TopicState,
@@ -329,6 +332,40 @@ class TestFacts:
         figures(demo, offline_partitions=2, under_min_isr=5)
         reading(demo)
         assert Finding.objects.get(kind="under-min-isr").measured == "3 partitions"
+
+    def test_offline_and_under_min_isr_partitions_by_their_elr(self, demo: Cluster) -> None:
+        """Broker 3 is fenced; of the offline partitions 0 and 1 wait for it, 3 has lost all, and 1 can lead 4."""
+        BrokerState.objects.filter(cluster=demo, broker_id=3).update(fenced=True)
+        orders = TopicFactory.create(
+            cluster=demo,
+            name="orders",
+            partitions=[
+                [0, None, 5, [1, 3], [], [3]],
+                [1, None, 5, [3, 2], [3], [3]],
+                [2, 1, 5, [1, 2, 3], [1], [3]],
+                [3, None, 5, [3, 2], [], [3]],
+                [4, None, 5, [1, 3], [], [3]],
+            ],
+        )
+        elr = {"0": [[3], [], {}], "1": [[], [], {}], "2": [[2, 3], [], {}], "3": [[], [3], {}], "4": [[1], [], {}]}
+        stored = EligibleReplicaState.objects.create(
+            cluster=demo, topic_id=orders.topic_id, partitions=elr, taken_at=NOW
+        )
+        features = {"eligible.leader.replicas.version": {"finalized": 1, "supported": [0, 1]}}
+        capable = Capabilities.objects.create(cluster=demo, features=features, changed_at=NOW)
+        facts = facts_of(demo, NOW)
+        assert facts.offline_elr == EligibleFacts(3, 2, (3,), each=True)
+        assert facts.under_elr == EligibleFacts(1, 1, (2, 3), each=True)
+        stored.partitions["1"] = [[2], [], {}]
+        BrokerState.objects.filter(cluster=demo, broker_id=2).update(fenced=True)
+        TopicState.objects.filter(pk=orders.pk).update(
+            partitions=[[1, None, 5, [3, 2], [], [3, 2]], *orders.partitions[:1]]
+        )
+        stored.save()
+        assert facts_of(demo, NOW).offline_elr == EligibleFacts(2, 2, (2, 3), each=False)
+        capable.features["eligible.leader.replicas.version"]["finalized"] = None
+        capable.save()
+        assert facts_of(demo, NOW).offline_elr == EligibleFacts(), "the cluster keeps no ELR: it is unknown"
 
     def test_a_zombie(self, demo: Cluster) -> None:
         ReassignmentFactory.create(cluster=demo, topic="orders", partition=3, adding=[6], removing=[6])

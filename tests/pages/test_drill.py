@@ -10,7 +10,14 @@ import pytest
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.findings.errors import OnCallErrorCode
-from kafkadash.monitoring.models import BrokerState, ClusterState, CollectorKind, QuorumSnapshot, TopicState
+from kafkadash.monitoring.models import (
+    BrokerState,
+    ClusterState,
+    CollectorKind,
+    EligibleReplicaState,
+    QuorumSnapshot,
+    TopicState,
+)
 from tests.factories import NOW, BrokerFactory, TopicFactory, silent, watched
 from tests.pages.conftest import Page, figures_of
 from tests.quorums import answers
@@ -98,6 +105,18 @@ class TestTheAnswer:
         assert page.texts("#partitions tbody tr th")[0] == "t-0"
         assert page.texts("#partitions tbody tr td")[:6] == ["Leader moves", "1 → 3", "1, 3, 2", "1, 3, 2", "3, 2", "2"]
         assert page.words("survivor-3") == "3 ü-1c 1 → 2 3"
+
+    def test_a_partition_that_the_elr_keeps_online_is_not_lost(self, demo: Cluster, get_page: GetPage) -> None:
+        TopicFactory.create(cluster=demo, name="t", topic_id="t", partitions=[[0, 1, 5, [1, 2, 3], [1], []]])
+        row = EligibleReplicaState.objects.create(
+            cluster=demo, topic_id="t", partitions={"0": [[3], [], {}]}, taken_at=NOW
+        )
+        page = get_page(f"{ADDRESS}?broker=1")
+        assert first_figures(page, "Go offline", "Leaders move") == ["0", "1"]
+        assert page.figures("#drill [data-elr]") == ["1"]
+        EligibleReplicaState.objects.filter(pk=row.pk).update(taken_at=NOW - timedelta(minutes=2))
+        old = get_page(f"{ADDRESS}?broker=1")
+        assert first_figures(old, "Go offline", "Leaders move") == ["1", "0"], "an old ELR is unknown"
 
     def test_old_data_is_judged_and_said_to_be_old(self, demo: Cluster, get_page: GetPage) -> None:
         topic(demo, "lonely", [2], min_isr=1)
