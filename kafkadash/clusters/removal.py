@@ -27,6 +27,7 @@ _WORDS = {
     "monitoring.QuorumReplicaState": "quorum node state|quorum node states",
     "monitoring.ThrottleState": "observed throttle|observed throttles",
     "monitoring.Capabilities": "cluster capability record|cluster capability records",
+    "monitoring.ConfigDrift": "record of differing configs|records of differing configs",
     "findings.Finding": "finding|findings",
     "findings.Judgement": "check of findings|checks of findings",
     "execution.Execution": "run, with its throttle ledger|runs, with their throttle ledgers",

@@ -118,6 +118,7 @@ _BROKERS = _NextPage("Open brokers", "monitoring:brokers")
 _GROUP = _NextPage("Open group", "monitoring:group", of_group=True)
 _GROUPS = _NextPage("Open groups", "monitoring:groups")
 _PIPELINE = _NextPage("Open pipeline", "history:pipeline", of_all=True)
+_DRIFT = _NextPage("Compare brokers", "monitoring:drift")
 _COLLECTION = _NextPage("Open collection", "findings:overview", "#collection-{slug}")
 
 
@@ -144,7 +145,8 @@ _WAYS: Mapping[FindingKind, tuple[_NextPage, ...]] = {
     FindingKind.ZOMBIE_REASSIGNMENT: (_NextPage("Open reassignments", "monitoring:reassignments"),),
     FindingKind.RACK_VIOLATION: (_NextPage("Open racks", "monitoring:racks"), _topics("racks")),
     FindingKind.LEADER_SKEW: (_BROKERS,),
-    FindingKind.MIXED_VERSIONS: (_BROKERS,),
+    FindingKind.MIXED_VERSIONS: (_DRIFT,),
+    FindingKind.CONFIG_DRIFT: (_DRIFT,),
     FindingKind.BROKER_AWAY: (_BROKER,),
     FindingKind.SEGMENT_SET_ASIDE: (_PIPELINE,),
     FindingKind.PIPELINE_STILL: (_PIPELINE,),

@@ -27,8 +27,8 @@ class BrokerFact:
     """A broker as last seen.
 
     ``fenced``: registered but not let in (KRaft). ``gone``: no longer registered. ``silent``: neither, but it does not
-    answer us. ``since``: when it got into the state it is in. ``directories_at``: when its directories were read, None
-    if never.
+    answer us. ``since``: when it got into the state it is in. ``software``: the number of the set of brokers that offer
+    the same API versions and feature levels. ``directories_at``: when its directories were read, None if never.
     """
 
     id: int
@@ -39,6 +39,7 @@ class BrokerFact:
     leaders: int = 0
     since: datetime | None = None
     release: str = ""
+    software: int | None = None
     directories: tuple[DirectoryFact, ...] = ()
     directories_at: datetime | None = None
 
@@ -145,6 +146,14 @@ NO_ELR = EligibleFacts()
 
 
 @dataclass(frozen=True, slots=True)
+class DriftFact:
+    """A config in which brokers differ; ``since`` is when they were first seen to."""
+
+    key: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterFacts:
     """Everything that a judgement needs.
 
@@ -159,6 +168,7 @@ class ClusterFacts:
     seen. ``groups_in_trouble`` are all that are, with those of which a finding speaks; ``groups_named`` the keys of
     those that have one of their own, open or about to. ``offline_elr``: partitions without a leader by the replicas of
     ISR and ELR that are offline with them. ``under_elr``: those that have a leader and hold their high watermark.
+    ``mixed_since``: when brokers were first seen to run different software, None while they do not.
     """
 
     enabled: bool = True
@@ -193,6 +203,8 @@ class ClusterFacts:
     brokers_registered: int | None = None
     brokers_gone: int | None = None
     brokers: tuple[BrokerFact, ...] = ()
+    mixed_since: datetime | None = None
+    config_drift: tuple[DriftFact, ...] = ()
     voters: int | None = None
     voters_in_sync: int | None = None
     voters_failing: int | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from kafkadash.core.failures import QUORUM_FAILURES
@@ -139,23 +140,44 @@ def leader_skew(facts: ClusterFacts, at: datetime, _: datetime) -> Iterator[Judg
         )
 
 
-def mixed_versions(facts: ClusterFacts, at: datetime, _: datetime) -> Iterator[JudgedFinding]:
-    releases = Counter(b.release for b in facts.brokers if b.release and not b.away)
+DRIFT_WARNS = timedelta(hours=1)
+"""A rolling upgrade or restart makes brokers differ for a while; that is no drift at once."""
+
+
+def mixed_versions(facts: ClusterFacts, at: datetime, now: datetime) -> Iterator[JudgedFinding]:
+    up = [b for b in facts.brokers if not b.away]
+    releases = Counter(b.release for b in up if b.release)
+    sets = {b.software for b in up if b.software is not None}
+    number = len(releases) if len(releases) > 1 else len(sets)
+    if number <= 1 or facts.mixed_since is None or now - facts.mixed_since < DRIFT_WARNS:
+        return
+    message = coded(FindingCode.APIS_DIFFER, versions=number)
     if len(releases) > 1:
         parts = tuple(
-            coded(FindingNoteCode.RELEASE, release=release, brokers=number)
-            for release, number in sorted(releases.items())
+            coded(FindingNoteCode.RELEASE, release=release, brokers=brokers)
+            for release, brokers in sorted(releases.items())
         )
-        yield JudgedFinding(
-            FindingKind.MIXED_VERSIONS,
-            coded(FindingCode.VERSIONS_DIFFER, versions=len(releases), releases=parts),
-            at,
-            value=len(releases),
-            unit="versions",
-            threshold=1,
-            measured=f"{len(releases)} versions",
-            limit="limit 1",
-        )
+        message = coded(FindingCode.VERSIONS_DIFFER, versions=number, releases=parts)
+    yield JudgedFinding(
+        FindingKind.MIXED_VERSIONS,
+        message,
+        at,
+        value=number,
+        unit="versions",
+        threshold=1,
+        measured=f"{number} versions",
+        limit="limit 1",
+        since=facts.mixed_since,
+    )
+
+
+def config_drift(facts: ClusterFacts, at: datetime, now: datetime) -> Iterator[JudgedFinding]:
+    lasting = [drift for drift in facts.config_drift if now - drift.since >= DRIFT_WARNS]
+    if lasting:
+        names = first_names([drift.key for drift in lasting])
+        message = coded(FindingCode.CONFIGS_DIFFER, keys=len(lasting), names=names)
+        finding = counted_finding(FindingKind.CONFIG_DRIFT, message, len(lasting), "config", at)
+        yield replace(finding, since=min(drift.since for drift in lasting))
 
 
 def quorum_lost(facts: ClusterFacts, at: datetime, now: datetime) -> Iterator[JudgedFinding]:
@@ -646,6 +668,7 @@ JUDGES: Mapping[FindingKind, Callable[[ClusterFacts, datetime, datetime], Iterat
     FindingKind.RACK_VIOLATION: rack_violation,
     FindingKind.LEADER_SKEW: leader_skew,
     FindingKind.MIXED_VERSIONS: mixed_versions,
+    FindingKind.CONFIG_DRIFT: config_drift,
     FindingKind.BROKER_AWAY: broker_away,
     FindingKind.SEGMENT_SET_ASIDE: segment_set_aside,
     FindingKind.PIPELINE_STILL: pipeline_still,

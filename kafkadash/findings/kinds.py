@@ -35,6 +35,7 @@ class FindingKind(StrEnum):
     RACK_VIOLATION = "rack-violation"
     LEADER_SKEW = "leader-skew"
     MIXED_VERSIONS = "mixed-versions"
+    CONFIG_DRIFT = "config-drift"
     BROKER_AWAY = "broker-away"
     SEGMENT_SET_ASIDE = "segment-set-aside"
     PIPELINE_STILL = "pipeline-stands-still"
@@ -109,7 +110,8 @@ _CRITICAL, _WARNING, _UNKNOWN = HealthState.CRITICAL, HealthState.WARNING, Healt
 # directory is cleaned at its limit, a group commits again after a rebalance. One look where the fact is certain: a
 # missing leader, refused writes, a fenced broker or a failed directory is what a broker or the controller says of
 # itself, and whoever is on call should not wait for a second reading. Lost quorum, flapping and orphan throttles have
-# counted several readings already; a forecast is made of days of them, and the next one is an hour away.
+# counted several readings already, and brokers that differ have done so for an hour; a forecast is made of days of
+# readings, and the next one is an hour away.
 ABOUT: Mapping[FindingKind, FindingTraits] = {
     FindingKind.OFFLINE: FindingTraits(_CRITICAL, "Critical", "Offline partitions", FactSource.METADATA),
     FindingKind.QUORUM_LOST: FindingTraits(_CRITICAL, "Critical", "Controller quorum lost", FactSource.QUORUM),
@@ -154,6 +156,7 @@ ABOUT: Mapping[FindingKind, FindingTraits] = {
     FindingKind.RACK_VIOLATION: FindingTraits(_WARNING, "Racks", "Rack violation", FactSource.METADATA, looks=2),
     FindingKind.LEADER_SKEW: FindingTraits(_WARNING, "Leaders", "Leader skew", FactSource.METADATA, looks=2),
     FindingKind.MIXED_VERSIONS: FindingTraits(_WARNING, "Versions", "Mixed Kafka versions", FactSource.VERSIONS),
+    FindingKind.CONFIG_DRIFT: FindingTraits(_WARNING, "Configs", "Broker configs differ", FactSource.CONFIGS),
     FindingKind.BROKER_AWAY: FindingTraits(
         _WARNING, "Broker", "Empty broker offline", FactSource.METADATA, looks=2, many="{n} empty brokers are offline"
     ),
@@ -228,6 +231,8 @@ class FindingCode(StrEnum):
     LEADS_MORE = "broker-leads-more"
     LEADS_FEWER = "broker-leads-fewer"
     VERSIONS_DIFFER = "kafka-versions-differ"
+    APIS_DIFFER = "api-versions-differ"
+    CONFIGS_DIFFER = "broker-configs-differ"
     AWAY_FENCED = "empty-broker-fenced"
     AWAY_NOT_REGISTERED = "empty-broker-not-registered"
     AWAY_SILENT = "empty-broker-silent"

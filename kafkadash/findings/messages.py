@@ -172,6 +172,16 @@ FINDING_MESSAGES: Mapping[FindingCode, FindingTemplate] = {
         "Brokers run {versions} Kafka versions",
         "{releases:names} · Derived from API versions",
     ),
+    FindingCode.APIS_DIFFER: _template(
+        "The brokers offer {versions} different sets of API versions and feature levels.",
+        "Brokers offer {versions} API sets",
+        "Their Kafka versions look the same · Another build, or a config that enables APIs, makes the difference",
+    ),
+    FindingCode.CONFIGS_DIFFER: _template(
+        "{keys:# config differs|# configs differ} between brokers.",
+        "{keys:# broker config differs|# broker configs differ}",
+        "{names:names}",
+    ),
     # Log directories
     FindingCode.DIRECTORY_FAILED: _template(
         f"{_DIRECTORY} failed.",
@@ -299,10 +309,11 @@ FINDING_NOTE_MESSAGES: Mapping[Note, MessageTemplate] = {
     Note.OF_PARTITIONS: MessageTemplate("of {partitions:# partition|# partitions}"),
     Note.RETURN_OF_ANY: MessageTemplate(
         "{partitions:# recovers|# recover} without loss when the replica on {brokers:broker|any of brokers} "
-        "{brokers:few} is online"
+        "{brokers:few} is online, unless the host crashed"
     ),
     Note.RETURN_OF_ALL: MessageTemplate(
-        "{partitions:# recovers|# recover} without loss when the replicas on brokers {brokers:few} are online"
+        "{partitions:# recovers|# recover} without loss when the replicas on brokers {brokers:few} are online, unless "
+        "a host crashed"
     ),
     Note.NO_ELIGIBLE: MessageTemplate(
         "{partitions:# has|# have} no eligible leader: an unclean election can lose records"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db.models import F, Max, Min, Q, Sum
@@ -16,6 +16,7 @@ from kafkadash.findings.facts import (
     BrokerFact,
     ClusterFacts,
     DirectoryFact,
+    DriftFact,
     EligibleFacts,
     FilesSetAside,
     ForecastFact,
@@ -37,6 +38,7 @@ from kafkadash.monitoring.models import (
     Capabilities,
     ClusterState,
     CollectorKind,
+    ConfigDrift,
     GroupState,
     MoveOutcome,
     QuorumSnapshot,
@@ -79,7 +81,7 @@ def age_facts(cluster: Cluster, statuses: Mapping[str, RefreshStatus]) -> Cluste
 
 
 def facts_of(cluster: Cluster, now: datetime) -> ClusterFacts:
-    """Everything that is stored about one cluster, in at most nineteen queries.
+    """Everything that is stored about one cluster, in at most twenty queries.
 
     The ages are read first: facts that are stored meanwhile are then taken for older than they are, never for newer.
     """
@@ -91,15 +93,19 @@ def facts_of(cluster: Cluster, now: datetime) -> ClusterFacts:
         )
     )
     moves = {(topic, partition): frozenset(adding) for topic, partition, adding, _ in running}
-    brokers = tuple(_read_brokers(cluster))
+    capable = Capabilities.objects.filter(cluster=cluster).only("features", "software", "mixed_since").first()
+    brokers = tuple(_read_brokers(cluster, capable.software if capable else []))
+    elr = _ElrSource(cluster, facts, brokers, capable.features if capable else {}, now)
     return replace(
-        partition_facts(cluster, figures, moves, facts, _ElrSource(cluster, facts, brokers, now)),
+        partition_facts(cluster, figures, moves, facts, elr),
         hidden_topics=figures.hidden_topics,
         rack_violations=figures.rack_violations,
         brokers_without_rack=figures.brokers_without_rack,
         brokers_registered=figures.brokers,
         brokers_gone=figures.brokers_gone,
         brokers=brokers,
+        mixed_since=capable.mixed_since if capable else None,
+        config_drift=_read_drift(cluster),
         zombies=tuple(
             sorted(f"{topic}-{partition}" for topic, partition, adding, removing in running if {*adding} & {*removing})
         ),
@@ -150,23 +156,23 @@ ELR_FEATURE = "eligible.leader.replicas.version"
 
 @dataclass(frozen=True, slots=True)
 class _ElrSource:
-    """Reads the stored ELR of a cluster, with the brokers and ages of its facts."""
+    """Reads the stored ELR of a cluster, with its brokers and feature levels (``Capabilities.features``)."""
 
     cluster: Cluster
     facts: ClusterFacts
     brokers: tuple[BrokerFact, ...]
+    features: Mapping[str, Any]
     now: datetime
 
     def load(self, topics: Collection[TopicState]) -> Mapping[tuple[str, int], LeaderCandidates]:
-        """Return the ELR by topic ID and partition; {} where the cluster keeps none. Two queries.
+        """Return the ELR by topic ID and partition; {} where the cluster keeps none. One query.
 
         A cluster below level 1 of the feature tells empty lists, and one that was read before the metadata is unknown.
         """
         metadata = self.facts.metadata.taken_at
         if not topics or metadata is None or self.facts.versions.stale(self.now):
             return {}
-        features = Capabilities.objects.filter(cluster=self.cluster).values_list("features", flat=True).first() or {}
-        if not (features.get(ELR_FEATURE) or {}).get("finalized"):
+        if not (self.features.get(ELR_FEATURE) or {}).get("finalized"):
             return {}
         stored = load_candidates(self.cluster, [topic.topic_id for topic in topics])
         return {place: own for place, own in stored.items() if own.eligible is not None and own.taken_at >= metadata}
@@ -334,7 +340,13 @@ def _build_partitions(number: int | None, names: list[str], missing: Iterable[in
     return PartitionFacts(number, tuple(names[:3]) if number else (), brokers if number and len(brokers) == 1 else ())
 
 
-def _read_brokers(cluster: Cluster) -> Iterator[BrokerFact]:
+def _read_drift(cluster: Cluster) -> tuple[DriftFact, ...]:
+    keys = ConfigDrift.objects.filter(cluster=cluster, format=1).values_list("keys", flat=True).first() or {}
+    return tuple(DriftFact(key, datetime.fromtimestamp(since, UTC)) for key, (since, _) in sorted(keys.items()))
+
+
+def _read_brokers(cluster: Cluster, software: Iterable[Mapping[str, Any]]) -> Iterator[BrokerFact]:
+    sets = {broker: number for number, group in enumerate(software) for broker in group["brokers"]}
     weights = {
         broker: (dirs, taken_at)
         for broker, dirs, taken_at in BrokerWeights.objects.filter(cluster=cluster).values_list(
@@ -353,6 +365,7 @@ def _read_brokers(cluster: Cluster) -> Iterator[BrokerFact]:
             leaders=broker.leaders,
             since=broker.silent_since if silent else broker.gone_at or broker.changed_at,
             release=broker.release,
+            software=sets.get(broker.broker_id),
             directories=tuple(
                 DirectoryFact(d["path"], d["total_bytes"], d["usable_bytes"], d["error"] or "") for d in dirs
             ),

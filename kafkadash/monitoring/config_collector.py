@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.db.models import Sum
 
@@ -45,12 +45,14 @@ from kafkadash.monitoring.collectors import (
     split_updates,
     to_utc,
 )
+from kafkadash.monitoring.config_drift import Drift, compare_configs
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.metadata_collector import store_figures
 from kafkadash.monitoring.models import (
     BrokerState,
     BrokerWeights,
     ConfigCatalog,
+    ConfigDrift,
     ConfigSource,
     ThrottledResource,
     ThrottleState,
@@ -251,18 +253,23 @@ def read(asking: CollectContext) -> CollectedFacts:
         taken_at,
     )
     topic_changes = _changed_topics(known, topics.resources, topics.errors)
-    broker_changes, broker_unchanged = _changed_brokers(cluster, brokers.resources, taken_at)
+    compared = _compare_brokers(cluster, brokers.resources, taken_at)
     portions = [partial(_write_topics, cluster, part) for part in split_updates(topic_changes)]
-    catalog = _changed_catalog(cluster, brokers.resources, topics.resources)
+    stored = ConfigCatalog.objects.filter(cluster=cluster).first()
+    catalog = _changed_catalog(stored, brokers.resources, topics.resources)
+    drift = _find_drift(cluster, compared.configs, catalog.get("brokers", stored.brokers if stored else {}), taken_at)
 
     def write(_: WriteStamp) -> None:
         one_writer_of_shapes(cluster.pk)
         if portions:
             store_figures(cluster, _min_isr_figures(cluster))
-        update_rows(BrokerState, broker_changes)
-        BrokerState.objects.filter(pk__in=broker_unchanged).update(config_at=taken_at)
+        update_rows(BrokerState, compared.changed)
+        BrokerState.objects.filter(pk__in=compared.unchanged).update(config_at=taken_at)
         if catalog:
             ConfigCatalog.objects.update_or_create(cluster=cluster, defaults=catalog)
+        if drift is not None:
+            defaults = {"keys": drift, "changed_at": taken_at}
+            ConfigDrift.objects.update_or_create(cluster=cluster, defaults=defaults)
         throttles.write()
         if throttles.orphans is not None:
             store_figures(cluster, {"orphan_throttles": throttles.orphans})
@@ -359,32 +366,53 @@ def _changed_topics(
     return {pk: values for pk, values in sorted(changes.items()) if "under_min_isr" in values}
 
 
-def _changed_brokers(
+@dataclass(frozen=True, slots=True)
+class _ComparedBrokers:
+    """``changed``: primary key → new values where a broker's config changed. ``unchanged``: primary keys of the others.
+
+    ``configs``: broker → config of all registered brokers, as read now or before.
+    """
+
+    changed: dict[int, dict[str, object]] = field(default_factory=dict)
+    unchanged: list[int] = field(default_factory=list)
+    configs: dict[int, Packed] = field(default_factory=dict)
+
+
+def _compare_brokers(
     cluster: Cluster, read: Mapping[ConfigResource, Mapping[str, ConfigEntry]], taken_at: datetime
-) -> tuple[dict[int, dict[str, object]], list[int]]:
-    """Primary key → new values where a broker's config changed, and the primary keys of those where it did not."""
-    changed: dict[int, dict[str, object]] = {}
-    unchanged: list[int] = []
-    for pk, broker, before in BrokerState.objects.filter(cluster=cluster).values_list("pk", "broker_id", "config"):
+) -> _ComparedBrokers:
+    compared = _ComparedBrokers()
+    rows = BrokerState.objects.filter(cluster=cluster).values_list("pk", "broker_id", "config", "gone_at")
+    for pk, broker, before, gone_at in rows:
         entries = read.get(ConfigResource.broker(broker))
+        config = before if entries is None else pack_config(entries)
+        if config is not None and (gone_at is None or entries is not None):
+            compared.configs[broker] = config
         if entries is None:
             continue
-        config = pack_config(entries)
         if config == before:
-            unchanged.append(pk)
+            compared.unchanged.append(pk)
         else:
-            changed[pk] = {"config": config, "config_at": taken_at}
-    return changed, unchanged
+            compared.changed[pk] = {"config": config, "config_at": taken_at}
+    return compared
+
+
+def _find_drift(
+    cluster: Cluster, configs: Mapping[int, Packed], catalog: Mapping[str, Any], taken_at: datetime
+) -> Drift | None:
+    """Return in what the configs differ; None where that is stored already."""
+    stored = ConfigDrift.objects.filter(cluster=cluster).first()
+    found = compare_configs(configs, catalog, stored.keys if stored else {}, taken_at)
+    return found if stored is None or found != stored.keys else None
 
 
 def _changed_catalog(
-    cluster: Cluster,
+    stored: ConfigCatalog | None,
     brokers: Mapping[ConfigResource, Mapping[str, ConfigEntry]],
     topics: Mapping[ConfigResource, Mapping[str, ConfigEntry]],
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Return the columns of the catalog that differ from the stored ones. Resources that were not read stay."""
-    stored = ConfigCatalog.objects.filter(cluster=cluster).first()
-    found: dict[str, object] = {}
+    found: dict[str, Any] = {}
     if own := [entries for resource, entries in topics.items()]:
         found["topics"] = _describe_keys(own, {KafkaSource.DYNAMIC_TOPIC_CONFIG})
     if own := [entries for resource, entries in brokers.items() if resource != CLUSTER_DEFAULT]:

@@ -699,6 +699,23 @@ class ConfigCatalog(models.Model):
         return f"configs of cluster {self.cluster_id}"
 
 
+class ConfigDrift(models.Model):
+    """Configs that differ between brokers, though nothing in them belongs to a single broker.
+
+    ``keys``, format 1: {key: [seconds since the epoch when brokers were first seen to differ, [[value, source,
+    [brokers]], …]]}, the most brokers first. Sensitive configs are not compared. A broker that did not answer counts as
+    last read.
+    """
+
+    cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, related_name="config_drift")
+    format = models.PositiveSmallIntegerField(default=1)
+    keys = models.JSONField(default=dict)
+    changed_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"configs that differ between brokers of cluster {self.cluster_id}"
+
+
 class ThrottledResource(models.TextChoices):
     """Kind of resource on which a throttle is set. The rate of a broker may come from the cluster default."""
 
@@ -745,6 +762,8 @@ class Capabilities(models.Model):
     ``apis``: {API key: [lowest, highest]} that all of them offer. ``features``: {name: {finalized, supported: [lowest,
     highest]}} (KIP-584); ``finalized`` is null where no level is, ``supported`` where not all brokers know the feature.
     ``releases``: {broker: oldest release it can be}; a broker that did not answer keeps its last known release.
+    ``software``: brokers with the same API versions and levels, the largest set first: [{brokers, release, apis: {API
+    key: [lowest, highest]}, features: {name: [lowest, highest]}}]; a broker that did not answer stays where it was.
     """
 
     cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, related_name="capabilities")
@@ -752,6 +771,10 @@ class Capabilities(models.Model):
     apis = models.JSONField(default=dict)
     features = models.JSONField(default=dict)
     releases = models.JSONField(default=dict)
+    software = models.JSONField(default=list)
+    mixed_since = models.DateTimeField(
+        null=True, help_text="since when brokers differ, as far as seen; empty: no two do"
+    )
     changed_at = models.DateTimeField()
 
     class Meta:

@@ -1,6 +1,7 @@
 from django.urls import path
 
 from kafkadash.monitoring.brokers import broker, brokers
+from kafkadash.monitoring.drift import drift
 from kafkadash.monitoring.groups.allowed_lag import allowed_lag
 from kafkadash.monitoring.groups.pages import group, groups
 from kafkadash.monitoring.quorum.pages import quorum, quorum_lag
@@ -17,6 +18,7 @@ urlpatterns = [
     path("clusters/<slug:slug>/quorum/lag/", quorum_lag, name="quorum_lag"),
     path("clusters/<slug:slug>/brokers/", brokers, name="brokers"),
     path("clusters/<slug:slug>/brokers/<int:broker_id>/", broker, name="broker"),
+    path("clusters/<slug:slug>/drift/", drift, name="drift"),
     path("clusters/<slug:slug>/topics/", topics, name="topics"),
     path("clusters/<slug:slug>/topics/<str:topic>/", topic, name="topic"),
     path("clusters/<slug:slug>/groups/", groups, name="groups"),

@@ -8,10 +8,11 @@ Answers are asked for often: controllers take a broker for alive until its sessi
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kafkadash.clusters.models import Cluster, ClusterMode
 from kafkadash.core.leases import WriteStamp, one_writer_of_shapes
@@ -103,7 +104,11 @@ def read(asking: CollectContext) -> CollectedFacts:
     # A broker that did not answer is what it was the last time.
     others = {b.broker_id: b.release for b in known.values() if b.release and b.gone_at is None}
     oldest = min({**others, **releases}.values(), key=_release_order, default="")
-    capable = _pack_capabilities(answer, {**others, **releases})
+    stored = Capabilities.objects.filter(cluster=cluster).first()
+    software = _group_software(answer, {**others, **releases}, stored.software if stored else [])
+    capable = {**_pack_capabilities(answer, {**others, **releases}), "software": software}
+    mixed_since = (stored and stored.mixed_since) or taken_at
+    capable["mixed_since"] = mixed_since if len(software) > 1 else None
 
     def write(_: WriteStamp) -> None:
         one_writer_of_shapes(cluster.pk)
@@ -111,7 +116,8 @@ def read(asking: CollectContext) -> CollectedFacts:
             _learn_mode(cluster, modes.pop())
         if releases:
             store_figures(cluster, {"kafka_version": f"{oldest} or newer" if oldest else ""})
-            _store_capabilities(cluster, capable, taken_at)
+            if stored is None or any(getattr(stored, name) != value for name, value in capable.items()):
+                Capabilities.objects.update_or_create(cluster=cluster, defaults={**capable, "changed_at": taken_at})
         if rights is not None:
             PrincipalRights.objects.update_or_create(cluster=cluster, defaults=rights)
         update_rows(BrokerState, changed)
@@ -173,10 +179,27 @@ def _pack_capabilities(answer: ApiVersions, releases: Mapping[int, str]) -> dict
     }
 
 
-def _store_capabilities(cluster: Cluster, capable: Mapping[str, object], taken_at: datetime) -> None:
-    known = Capabilities.objects.filter(cluster=cluster).values(*capable).first()
-    if known != capable:
-        Capabilities.objects.update_or_create(cluster=cluster, defaults={**capable, "changed_at": taken_at})
+MOST_SETS, MOST_APIS, MOST_FEATURES = 20, 300, 100
+"""Bounds of what is stored of the brokers' software."""
+
+
+def _group_software(
+    answer: ApiVersions, releases: Mapping[int, str], before: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return ``Capabilities.software`` of the brokers in ``releases``; ``before`` has those that did not answer."""
+    told = {broker: group for group in before for broker in group["brokers"]}
+    for broker, offered in answer.brokers.items():
+        features = answer.features[broker].supported if broker in answer.features else {}
+        told[broker] = {
+            "release": releases[broker],
+            "apis": {str(key): list(levels) for key, levels in sorted(offered.items())[:MOST_APIS]},
+            "features": {name: list(levels) for name, levels in sorted(features.items())[:MOST_FEATURES]},
+        }
+    groups: dict[str, dict[str, Any]] = {}
+    for broker in sorted(told.keys() & releases.keys()):
+        same = {name: told[broker][name] for name in ("release", "apis", "features")}
+        groups.setdefault(json.dumps(same, sort_keys=True), {**same, "brokers": []})["brokers"].append(broker)
+    return sorted(groups.values(), key=lambda group: (-len(group["brokers"]), group["brokers"]))[:MOST_SETS]
 
 
 def _learn_mode(cluster: Cluster, mode: ClusterMode) -> None:

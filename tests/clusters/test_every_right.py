@@ -71,6 +71,7 @@ TABLE: Mapping[str, Row] = {
     "monitoring:quorum_lag": page(),
     "monitoring:trends": page(),
     "monitoring:brokers": page(),
+    "monitoring:drift": page(),
     "monitoring:broker": page(),
     "monitoring:topics": page(),
     "monitoring:topic": page(),

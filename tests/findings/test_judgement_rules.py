@@ -30,6 +30,7 @@ from kafkadash.findings.facts import (
     BrokerFact,
     ClusterFacts,
     DirectoryFact,
+    DriftFact,
     EligibleFacts,
     FilesSetAside,
     ForecastFact,
@@ -221,14 +222,28 @@ class TestBrokers:
 
     def test_different_releases_are_a_warning_and_those_that_are_away_do_not_count(self) -> None:
         old = BrokerFact(3, replicas=1120, leaders=374, release="4.2")
-        facts = with_brokers(old)
+        facts = replace(with_brokers(old), mixed_since=ago(hours=1))
         releases = tuple(
             coded(FindingNoteCode.RELEASE, release=release, brokers=number)
             for release, number in (("4.2", 1), ("4.3 or newer", 2))
         )
         message = coded(FindingCode.VERSIONS_DIFFER, versions=2, releases=releases)
         assert only(facts) == (FindingKind.MIXED_VERSIONS, "", message)
-        assert FindingKind.MIXED_VERSIONS not in kinds(with_brokers(replace(old, fenced=True)))
+        assert kinds(replace(facts, mixed_since=ago(minutes=59))) == [], "a rolling upgrade"
+        fenced = replace(with_brokers(replace(old, fenced=True)), mixed_since=ago(hours=1))
+        assert FindingKind.MIXED_VERSIONS not in kinds(fenced)
+
+    def test_different_api_versions_of_one_release_are_a_warning(self) -> None:
+        brokers = tuple(replace(broker, software=number // 2) for number, broker in enumerate(WELL.brokers))
+        facts = replace(WELL, brokers=brokers, mixed_since=ago(hours=2))
+        assert only(facts) == (FindingKind.MIXED_VERSIONS, "", coded(FindingCode.APIS_DIFFER, versions=2))
+
+    def test_configs_that_differ_for_an_hour_are_a_warning(self) -> None:
+        drift = (DriftFact("num.io.threads", ago(hours=3)), DriftFact("log.retention.hours", ago(minutes=59)))
+        message = coded(FindingCode.CONFIGS_DIFFER, keys=1, names=("num.io.threads",))
+        assert only(replace(WELL, config_drift=drift)) == (FindingKind.CONFIG_DRIFT, "", message)
+        assert evaluate(replace(WELL, config_drift=drift), NOW).found[0].since == ago(hours=3)
+        assert kinds(replace(WELL, config_drift=drift[1:])) == [], "a rolling restart"
 
 
 class TestLeaders:

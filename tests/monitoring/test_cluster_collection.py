@@ -41,6 +41,7 @@ from kafkadash.monitoring.models import (
     ClusterState,
     Collection,
     CollectorRun,
+    ConfigDrift,
     PrincipalRights,
     QuorumReplicaState,
     QuorumSnapshot,
@@ -708,6 +709,67 @@ def test_versions__one_broker_is_older__the_cluster_can_only_do_what_it_can(
     assert Capabilities.objects.get().releases["3"] == "3.9"
     assert ClusterState.objects.get().kafka_version == "3.9 or newer"
     assert Collection.objects.latest("pk").not_answered == [3]
+
+
+def test_versions__brokers_that_differ__are_grouped_and_keep_the_time(
+    kafka: MemoryCluster, refresh: Refresher, clock: Clock
+) -> None:
+    refresh("metadata")
+    refresh("versions")
+    [every] = Capabilities.objects.get().software
+    assert (every["brokers"], every["release"], Capabilities.objects.get().mixed_since) == (
+        [1, 2, 3, 4, 5],
+        "4.3",
+        None,
+    )
+    kafka.versions[3] = {35: (1, 4), 55: (0, 2), 60: (0, 2)}
+    clock.pass_by(600)
+    refresh("versions")
+    first = Capabilities.objects.get()
+    assert [(each["brokers"], each["apis"].get("35")) for each in first.software] == [
+        ([1, 2, 4, 5], [1, 5]),
+        ([3], [1, 4]),
+    ]
+    kafka.silent = {3}
+    kafka.versions[4] = kafka.versions[3]
+    clock.pass_by(600)
+    refresh("versions")
+    then = Capabilities.objects.get()
+    assert [each["brokers"] for each in then.software] == [[1, 2, 5], [3, 4]], "broker 3 stays where it was"
+    assert then.mixed_since == first.mixed_since
+    kafka.silent, kafka.versions = set(), {}
+    refresh("versions")
+    assert Capabilities.objects.get().mixed_since is None
+
+
+def test_configs__that_differ_between_brokers__are_kept_with_the_time(
+    kafka: MemoryCluster, refresh: Refresher, clock: Clock
+) -> None:
+    """Throttles and other keys of single brokers may differ; a value that says what is Kafka's default does not."""
+    refresh("metadata")
+    for broker in (1, 2):
+        kafka.set_config(broker, "num.io.threads", "16")
+    kafka.set_config(3, "num.io.threads", "8")
+    kafka.set_config(1, "leader.replication.throttled.rate", "1000")
+    kafka.set_config(1, "listener.name.internal.ssl.keystore.location", "/one")
+    began = round(clock(), 3)
+    refresh("configs")
+    assert ConfigDrift.objects.get().keys == {
+        "num.io.threads": [began, [["16", "broker", [1, 2]], ["8", "broker", [3]]]]
+    }
+    clock.pass_by(600)
+    kafka.silent = {3}
+    kafka.set_config(2, "num.io.threads", "x" * 600)
+    refresh("configs")
+    assert ConfigDrift.objects.get().keys["num.io.threads"] == [
+        began,
+        [["16", "broker", [1]], ["x" * 500, "broker", [2]], ["8", "broker", [3]]],
+    ]
+    kafka.silent = set()
+    for broker in (1, 2):
+        kafka.set_config(broker, "num.io.threads", "8")
+    refresh("configs")
+    assert ConfigDrift.objects.get().keys == {}
 
 
 def test_versions__kraft_brokers__teach_mode_and_release(

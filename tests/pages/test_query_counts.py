@@ -55,6 +55,7 @@ PAGES = {
     "brokers": "/clusters/demo/brokers/",
     "brokers_filtered": "/clusters/demo/brokers/?q=kafka&state=up&sort=-disk",
     "broker": "/clusters/demo/brokers/1/",
+    "drift": "/clusters/demo/drift/",
     "topics": "/clusters/demo/topics/",
     "topics_filtered": "/clusters/demo/topics/?q=ledger&state=offline&sort=-size",
     "topic": "/clusters/demo/topics/payments.ledger/",

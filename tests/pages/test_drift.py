@@ -1,0 +1,69 @@
+"""The page that compares brokers: in what they differ, since when, and where it is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+
+from kafkadash.accounts.models import User
+from kafkadash.monitoring.models import Capabilities, ConfigCatalog, ConfigDrift
+from tests.factories import NOW, watched
+from tests.pages.conftest import Page
+
+pytestmark = pytest.mark.django_db
+
+ADDRESS = "/clusters/demo/drift/"
+HOSTILE = "<b>{{ x }}</b>"
+
+
+def test_brokers_that_differ__are_shown_with_what_may_be_raised_and_where_to_edit(
+    operator: User, client_of: Callable[[User], Client]
+) -> None:
+    demo = watched("demo")
+    since = NOW - timedelta(hours=3)
+    old = {"release": "4.2", "apis": {"35": [1, 4], "999": [0, 0]}, "features": {"metadata.version": [7, 29]}}
+    new = {"release": "4.3", "apis": {"35": [1, 5]}, "features": {"metadata.version": [7, 30]}}
+    Capabilities.objects.create(
+        cluster=demo,
+        features={
+            "metadata.version": {"finalized": 27, "supported": [7, 29]},
+            "group.version": {"finalized": None, "supported": [0, 1]},
+            "share.version": {"finalized": None, "supported": None},
+        },
+        software=[{**new, "brokers": [1, 2]}, {**old, "brokers": [3]}],
+        mixed_since=since,
+        changed_at=NOW,
+    )
+    drift = [["8", "static", [1, 2]], [HOSTILE, "broker", [3]]]
+    keys = {"num.io.threads": [since.timestamp(), drift], "zookeeper.connect": [since.timestamp(), drift]}
+    ConfigDrift.objects.create(cluster=demo, keys=keys, changed_at=NOW)
+    catalog = {"num.io.threads": [3, False, False, None], "zookeeper.connect": [2, True, False, None]}
+    ConfigCatalog.objects.create(cluster=demo, brokers=catalog)
+    page = Page.read(client_of(operator).get(ADDRESS))
+    assert page.title == "demo: 2 Kafka versions and 2 configs differ"
+    assert "/clusters/demo/brokers/3/configs/#config-num.io.threads" in page.links("#configs")
+    assert not [link for link in page.links("#configs") if "zookeeper" in link], "a read-only config"
+    assert HOSTILE not in page.html
+    assert "8 on brokers 1 and 2, static broker config" in page.words("drift-num.io.threads")
+    versions = page.words("versions")
+    assert "DescribeLogDirs 1 to 5 on brokers 1 and 2 1 to 4 on broker 3" in versions
+    assert "API 999 not supported on brokers 1 and 2 0 on broker 3" in versions
+    assert "metadata.version 3.3-IV3 to 4.3-IV0 on brokers 1 and 2 3.3-IV3 to 4.2-IV1 on broker 3" in versions
+    features = page.words("features")
+    assert "group.version 0 0 to 1 1" in features
+    assert "metadata.version 4.1-IV1 3.3-IV3 to 4.2-IV1 4.2-IV1" in features
+    assert "share.version 0 not by all –" in features
+
+
+def test_brokers_alike_or_not_read__say_so(get_page: Callable[[str], Page]) -> None:
+    demo = watched("demo")
+    unread = get_page(ADDRESS)
+    assert unread.title == "demo: brokers not compared yet"
+    assert unread.find("[data-empty=unread]")
+    alike = {"release": "", "apis": {}, "features": {}, "brokers": [1, 2, 3]}
+    Capabilities.objects.create(cluster=demo, software=[alike], changed_at=NOW)
+    ConfigDrift.objects.create(cluster=demo, changed_at=NOW)
+    assert get_page(ADDRESS).title == "demo: brokers are alike"
