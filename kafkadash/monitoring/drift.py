@@ -27,24 +27,25 @@ MOST_BROKERS, MOST_LINKS = 10, 3
 METADATA_VERSION = "metadata.version"
 
 # Names of the API keys 0 to 94, in their order (org.apache.kafka.common.protocol.ApiKeys of Kafka 4.4).
-_NAMES = """
-Produce Fetch ListOffsets Metadata LeaderAndIsr StopReplica UpdateMetadata ControlledShutdown OffsetCommit OffsetFetch
-FindCoordinator JoinGroup Heartbeat LeaveGroup SyncGroup DescribeGroups ListGroups SaslHandshake ApiVersions
-CreateTopics DeleteTopics DeleteRecords InitProducerId OffsetForLeaderEpoch AddPartitionsToTxn AddOffsetsToTxn EndTxn
-WriteTxnMarkers TxnOffsetCommit DescribeAcls CreateAcls DeleteAcls DescribeConfigs AlterConfigs AlterReplicaLogDirs
-DescribeLogDirs SaslAuthenticate CreatePartitions CreateDelegationToken RenewDelegationToken ExpireDelegationToken
-DescribeDelegationToken DeleteGroups ElectLeaders IncrementalAlterConfigs AlterPartitionReassignments
-ListPartitionReassignments OffsetDelete DescribeClientQuotas AlterClientQuotas DescribeUserScramCredentials
-AlterUserScramCredentials Vote BeginQuorumEpoch EndQuorumEpoch DescribeQuorum AlterPartition UpdateFeatures Envelope
-FetchSnapshot DescribeCluster DescribeProducers BrokerRegistration BrokerHeartbeat UnregisterBroker
-DescribeTransactions ListTransactions AllocateProducerIds ConsumerGroupHeartbeat ConsumerGroupDescribe
-ControllerRegistration GetTelemetrySubscriptions PushTelemetry AssignReplicasToDirs ListConfigResources
-DescribeTopicPartitions ShareGroupHeartbeat ShareGroupDescribe ShareFetch ShareAcknowledge AddRaftVoter
-RemoveRaftVoter UpdateRaftVoter InitializeShareGroupState ReadShareGroupState WriteShareGroupState
-DeleteShareGroupState ReadShareGroupStateSummary StreamsGroupHeartbeat StreamsGroupDescribe DescribeShareGroupOffsets
-AlterShareGroupOffsets DeleteShareGroupOffsets StreamsGroupTopologyDescriptionUpdate UnregisterController
-"""
-_API_NAMES = tuple(_NAMES.split())
+_NAMES = (
+    "Produce,Fetch,ListOffsets,Metadata,LeaderAndIsr,StopReplica,UpdateMetadata,ControlledShutdown,OffsetCommit,"
+    "OffsetFetch,FindCoordinator,JoinGroup,Heartbeat,LeaveGroup,SyncGroup,DescribeGroups,ListGroups,SaslHandshake,"
+    "ApiVersions,CreateTopics,DeleteTopics,DeleteRecords,InitProducerId,OffsetForLeaderEpoch,AddPartitionsToTxn,"
+    "AddOffsetsToTxn,EndTxn,WriteTxnMarkers,TxnOffsetCommit,DescribeAcls,CreateAcls,DeleteAcls,DescribeConfigs,"
+    "AlterConfigs,AlterReplicaLogDirs,DescribeLogDirs,SaslAuthenticate,CreatePartitions,CreateDelegationToken,"
+    "RenewDelegationToken,ExpireDelegationToken,DescribeDelegationToken,DeleteGroups,ElectLeaders,"
+    "IncrementalAlterConfigs,AlterPartitionReassignments,ListPartitionReassignments,OffsetDelete,"
+    "DescribeClientQuotas,AlterClientQuotas,DescribeUserScramCredentials,AlterUserScramCredentials,Vote,"
+    "BeginQuorumEpoch,EndQuorumEpoch,DescribeQuorum,AlterPartition,UpdateFeatures,Envelope,FetchSnapshot,"
+    "DescribeCluster,DescribeProducers,BrokerRegistration,BrokerHeartbeat,UnregisterBroker,DescribeTransactions,"
+    "ListTransactions,AllocateProducerIds,ConsumerGroupHeartbeat,ConsumerGroupDescribe,ControllerRegistration,"
+    "GetTelemetrySubscriptions,PushTelemetry,AssignReplicasToDirs,ListConfigResources,DescribeTopicPartitions,"
+    "ShareGroupHeartbeat,ShareGroupDescribe,ShareFetch,ShareAcknowledge,AddRaftVoter,RemoveRaftVoter,UpdateRaftVoter,"
+    "InitializeShareGroupState,ReadShareGroupState,WriteShareGroupState,DeleteShareGroupState,"
+    "ReadShareGroupStateSummary,StreamsGroupHeartbeat,StreamsGroupDescribe,DescribeShareGroupOffsets,"
+    "AlterShareGroupOffsets,DeleteShareGroupOffsets,StreamsGroupTopologyDescriptionUpdate,UnregisterController"
+)
+_API_NAMES = tuple(_NAMES.split(","))
 
 # Levels of metadata.version that Kafka names (org.apache.kafka.server.common.MetadataVersion of Kafka 4.4).
 _METADATA_RELEASES = {
