@@ -27,12 +27,14 @@ from django.test import Client
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, ClusterMode
 from kafkadash.devtools.playground.cluster import KafkaPlayground
+from kafkadash.monitoring.drift import list_features
 from kafkadash.monitoring.models import (
     BrokerState,
     BrokerWeights,
     Capabilities,
     ClusterState,
     CollectorKind,
+    ConfigDrift,
     ConfigSource,
     LogEndWindow,
     QuorumSnapshot,
@@ -69,6 +71,10 @@ def test_features__levels_in_force_and_supported__equal_what_kafka_features_prin
     told = tools.features()
     assert stored.keys() == told.keys()
     assert RELEASE_LEVELS[told["metadata.version"][2]] == stored["metadata.version"]["finalized"]
+    shown = {row.name: (row.supported, row.finalized, row.raised) for row in list_features(stored)}
+    assert shown == {
+        name: (f"{low} to {high}", level, high if high != level else None) for name, (low, high, level) in told.items()
+    }
     del told["metadata.version"]  # the tool names releases
     assert {name: tuple(map(int, levels)) for name, levels in told.items()} == {
         name: (*stored[name]["supported"], stored[name]["finalized"]) for name in told
@@ -187,6 +193,9 @@ def test_configs__of_topics_and_brokers__equal_describe(
     assert brokers == {broker: not_default(tools.configs(broker)) for broker in (1, 2, 3)}
     assert brokers[1]["broker.rack"] == ["a", "static"]
     assert brokers[2]["num.io.threads"] == ["3", "broker"]
+    [(key, (_, values))] = ConfigDrift.objects.get(cluster=cluster).keys.items()
+    differing = {(value, broker) for value, _, own in values for broker in own}
+    assert (key, differing) == ("num.io.threads", {(tools.configs(broker)[key][0], broker) for broker in (1, 2, 3)})
 
 
 def test_throttles__set_by_kafkas_tool__appear_with_value_and_source_and_vanish(
