@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
@@ -21,7 +22,14 @@ from kafkadash.kafka.throttles import RATES
 from kafkadash.monitoring.cluster_bar import cluster_bar, read_hint
 from kafkadash.monitoring.configs import source_words
 from kafkadash.monitoring.freshness import FactFreshness, not_read
-from kafkadash.monitoring.models import BrokerState, Capabilities, CollectorKind, ConfigCatalog, ConfigDrift
+from kafkadash.monitoring.models import (
+    BrokerState,
+    Capabilities,
+    CollectorKind,
+    ConfigCatalog,
+    ConfigDrift,
+    ConfigSource,
+)
 
 MOST_BROKERS, MOST_LINKS = 10, 3
 METADATA_VERSION = "metadata.version"
@@ -68,6 +76,13 @@ _METADATA_RELEASES = {
 }
 
 
+_SOURCES: Mapping[str, str] = {
+    ConfigSource.BROKER: "dynamic",
+    ConfigSource.CLUSTER_DEFAULT: "dynamic default",
+    ConfigSource.STATIC: "static",
+}
+
+
 def name_level(feature: str, level: int | None) -> str:
     """Return a level as Kafka's tools take it: a release for ``metadata.version`` where its name is known."""
     if level is None:
@@ -95,7 +110,7 @@ class BrokerSet:
 
     @property
     def source_words(self) -> str:
-        return source_words(self.source)
+        return _SOURCES.get(self.source) or source_words(self.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +196,13 @@ def drift_context(
     software = capable.software if capable else []
     differing = list_differing_configs(drift.keys if drift else {}, catalog, may_propose=may_propose)
     sets = list_software(software)
+    counts = BrokerState.objects.filter(cluster=cluster, gone_at=None).aggregate(all=Count("pk"), read=Count("config"))
+    compared = min(counts["read"], sum(len(own.brokers) for own in sets))
     return {
         "versions_freshness": versions,
         "configs_freshness": configs,
-        "brokers": BrokerState.objects.filter(cluster=cluster, gone_at=None).count(),
+        "brokers": counts["all"],
+        "compared": compared,
         "versions_known": bool(software),
         "configs_known": drift is not None,
         "software": sets,
@@ -192,11 +210,14 @@ def drift_context(
         "differing_software": list_differing_software(software),
         "features": list_features(capable.features) if capable else [],
         "differing_configs": differing,
-        "title": _describe(cluster.name, sets, differing, known=bool(software) and drift is not None),
+        "title": _describe(cluster.name, sets, differing, compared if drift is not None else 0, counts["all"]),
     }
 
 
-def _describe(name: str, sets: Sequence[BrokerSet], configs: Sequence[DifferingValue], *, known: bool) -> str:
+def _describe(
+    name: str, sets: Sequence[BrokerSet], configs: Sequence[DifferingValue], compared: int, brokers: int
+) -> str:
+    """``compared`` of the registered brokers were read; those that never were may differ."""
     releases = {own.words for own in sets}
     differ = []
     if len(releases) > 1:
@@ -207,7 +228,9 @@ def _describe(name: str, sets: Sequence[BrokerSet], configs: Sequence[DifferingV
         differ.append(choose_plural("# config differs|# configs differ", len(configs)))
     if differ:
         return f"{name}: {join_items(differ)}"
-    return f"{name}: brokers are alike" if known else f"{name}: brokers not compared yet"
+    if compared < 2:
+        return f"{name}: brokers not compared yet" if compared < brokers or not brokers else f"{name}: a single broker"
+    return f"{name}: {'all' if compared >= brokers else f'{compared:,} of'} {brokers:,} brokers are alike"
 
 
 @require_safe

@@ -47,7 +47,7 @@ OF_A_CLUSTER: Mapping[str, Visited] = {
     f"{CLUSTER}brokers/<int:broker_id>/": Visited(
         (f"{C}brokers/{{broker}}/",), lambda told: [f"{told.replicas[_looked_at(told)[0]]:,}"], of_seen=True
     ),
-    f"{CLUSTER}drift/": Visited((f"{C}drift/",), lambda told: [f"{len(told.brokers):,} registered"]),
+    f"{CLUSTER}drift/": Visited((f"{C}drift/",), lambda told: [f"{len(told.brokers):,} registered brokers"]),
     f"{CLUSTER}topics/": Visited(
         (f"{C}topics/", f"{C}topics/?state=under-min-isr", f"{C}topics/?q=nowhere", f"{C}topics/?sort=-size"),
         lambda told: list(told.topics),

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from kafkadash.accounts.models import User
-from kafkadash.monitoring.models import Capabilities, ConfigCatalog, ConfigDrift
+from kafkadash.monitoring.models import BrokerState, Capabilities, ConfigCatalog, ConfigDrift
 from tests.factories import NOW, watched
 from tests.pages.conftest import Page
 
@@ -47,7 +47,7 @@ def test_brokers_that_differ__are_shown_with_what_may_be_raised_and_where_to_edi
     assert "/clusters/demo/brokers/3/configs/#config-num.io.threads" in page.links("#configs")
     assert not [link for link in page.links("#configs") if "zookeeper" in link], "a read-only config"
     assert HOSTILE not in page.html
-    assert "8 on brokers 1 and 2, static broker config" in page.words("drift-num.io.threads")
+    assert "8 on brokers 1 and 2, static" in page.words("drift-num.io.threads")
     versions = page.words("versions")
     assert "DescribeLogDirs 1 to 5 on brokers 1 and 2 1 to 4 on broker 3" in versions
     assert "API 999 not supported on brokers 1 and 2 0 on broker 3" in versions
@@ -66,4 +66,8 @@ def test_brokers_alike_or_not_read__say_so(get_page: Callable[[str], Page]) -> N
     alike = {"release": "", "apis": {}, "features": {}, "brokers": [1, 2, 3]}
     Capabilities.objects.create(cluster=demo, software=[alike], changed_at=NOW)
     ConfigDrift.objects.create(cluster=demo, changed_at=NOW)
-    assert get_page(ADDRESS).title == "demo: brokers are alike"
+    assert get_page(ADDRESS).title == "demo: all 3 brokers are alike"
+    BrokerState.objects.filter(cluster=demo, broker_id=3).update(config=None)
+    assert get_page(ADDRESS).title == "demo: 2 of 3 brokers are alike", "the third may differ"
+    BrokerState.objects.filter(cluster=demo).exclude(broker_id=1).delete()
+    assert get_page(ADDRESS).title == "demo: a single broker"
