@@ -39,6 +39,7 @@ from kafkadash.monitoring.models import (
     ClusterState,
     CollectorKind,
     CollectorRun,
+    ConfigDrift,
     EligibleReplicaState,
     GroupState,
     QuorumSnapshot,
@@ -366,6 +367,28 @@ class TestFacts:
         capable.features["eligible.leader.replicas.version"]["finalized"] = None
         capable.save()
         assert facts_of(demo, NOW).offline_elr == EligibleFacts(), "the cluster keeps no ELR: it is unknown"
+
+    def test_brokers_that_differ_for_an_hour(self, demo: Cluster) -> None:
+        since = NOW - timedelta(minutes=70)
+        software = [{"brokers": [1, 2], "release": "4.3"}, {"brokers": [3], "release": "4.3"}]
+        Capabilities.objects.create(cluster=demo, software=software, mixed_since=since, changed_at=NOW)
+        keys = {"num.io.threads": [since.timestamp(), [["8", "static", [1, 2]], ["16", "broker", [3]]]]}
+        ConfigDrift.objects.create(cluster=demo, keys=keys, changed_at=NOW)
+        reading(demo)
+        assert open_kinds(demo) == {"mixed-versions", "config-drift"}
+        assert set(Finding.objects.values_list("message_code", "since")) == {
+            (FindingCode.APIS_DIFFER, since),
+            (FindingCode.CONFIGS_DIFFER, since),
+        }
+        for kind in (FindingKind.MIXED_VERSIONS, FindingKind.CONFIG_DRIFT):
+            step = next_step(demo, kind, "")
+            assert step is not None
+            assert step.url == "/clusters/demo/drift/"
+        silent_broker = BrokerState.objects.filter(cluster=demo, broker_id=3)
+        silent_broker.update(fenced=True, replicas=0)
+        ConfigDrift.objects.update(keys={})
+        reading(demo)
+        assert not open_kinds(demo) & {"mixed-versions", "config-drift"}
 
     def test_a_zombie(self, demo: Cluster) -> None:
         ReassignmentFactory.create(cluster=demo, topic="orders", partition=3, adding=[6], removing=[6])
