@@ -771,7 +771,7 @@ class Capabilities(models.Model):
     apis = models.JSONField(default=dict)
     features = models.JSONField(default=dict)
     releases = models.JSONField(default=dict)
-    software = models.JSONField(default=list)
+    software = models.JSONField(default=list, db_default=[])
     mixed_since = models.DateTimeField(
         null=True, help_text="since when brokers differ, as far as seen; empty: no two do"
     )
