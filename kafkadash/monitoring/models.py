@@ -572,7 +572,7 @@ class PrincipalRights(models.Model):
     format = models.PositiveSmallIntegerField(default=1)
     on_cluster = models.JSONField(null=True)
     on_topics = models.JSONField(default=dict)
-    on_groups = models.JSONField(default=dict)
+    on_groups = models.JSONField(default=dict, db_default={})
     taken_at = models.DateTimeField()
 
     class Meta:
