@@ -229,6 +229,7 @@ COLLECT_INTERVALS: dict[str, float] = {
     "groups": env.float("INTERVAL_GROUPS", default=30),
     "traffic": env.float("INTERVAL_TRAFFIC", default=60),
     "catch_up": env.float("INTERVAL_CATCH_UP", default=30),
+    "canary": env.float("INTERVAL_CANARY", default=30),
 }
 # These kinds are read at this pace instead where that is cheap: where a refresh then takes less than this share of one
 # processor core of the worker (``CollectorRun.processor_s``). Never slower than above.
@@ -285,6 +286,7 @@ KEEP_LAG_WHOLE_HOURS = env.float("KEEP_LAG_WHOLE_HOURS", default=1)
 KEEP_LAG_HOURS = env.float("KEEP_LAG_HOURS", default=24)
 # Records and bytes in by the minute, and figures of a cluster with them.
 KEEP_TRAFFIC_HOURS = env.float("KEEP_TRAFFIC_HOURS", default=25)
+KEEP_CANARY_HOURS = env.float("KEEP_CANARY_HOURS", default=24)
 KEEP_QUORUM_HOURS = env.float("KEEP_QUORUM_HOURS", default=24)
 # Leader changes of the quorum, and what left the cluster: brokers, nodes of the quorum, throttles of both.
 KEEP_LEADERS_HOURS = env.float("KEEP_LEADERS_HOURS", default=24 * 30)

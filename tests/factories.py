@@ -314,11 +314,9 @@ def watched(
     cluster = ClusterFactory.create(name=name)
     ClusterStateFactory.create(cluster=cluster, **figures)
     fresh: dict[str, Any] = {"cluster": cluster, "attempted_at": taken_at, "succeeded_at": taken_at}
-    CollectorRun.objects.bulk_create(CollectorRunFactory.build(kind=kind, **fresh) for kind in CollectorKind)
+    CollectorRun.objects.bulk_create(CollectorRunFactory.build(kind=kind, **fresh) for kind in ROWS)
     read: dict[str, Any] = {"cluster": cluster, "started_at": taken_at, "taken_at": taken_at}
-    Collection.objects.bulk_create(
-        CollectionFactory.build(kind=kind, rows=ROWS[kind], **read) for kind in CollectorKind
-    )
+    Collection.objects.bulk_create(CollectionFactory.build(kind=kind, rows=rows, **read) for kind, rows in ROWS.items())
     each = {"usual": ALL_RIGHTS, "others": {}}
     PrincipalRights.objects.create(
         cluster=cluster, on_cluster=ALL_RIGHTS, on_topics=each, on_groups=each, taken_at=taken_at

@@ -209,6 +209,16 @@ KAFKA_MESSAGES: Mapping[KafkaErrorCode, MessageTemplate] = {
     KafkaErrorCode.KERBEROS_UNSUPPORTED: MessageTemplate(
         "Kerberos (GSSAPI) is not supported.", "Use a listener with {known}, or with client certificates."
     ),
+    KafkaErrorCode.CANARY_UNREACHABLE: MessageTemplate(
+        "No broker answered the canary ({detail}).", "See the ages of other data: those say whether Kafka answers."
+    ),
+    KafkaErrorCode.CANARY_OF_LIMITED_NETWORKS: MessageTemplate(
+        "The canary does not run where KAFKA_NETWORKS limits networks.",
+        "Stop the canary: its client connects wherever brokers advertise.",
+    ),
+    KafkaErrorCode.CANARY_OF_READ_ONLY: MessageTemplate(
+        "The canary does not write to a cluster that is read-only here.", "Stop the canary, or allow changes."
+    ),
     KafkaErrorCode.CA_UNUSABLE: MessageTemplate(
         "The CA certificates are not valid PEM: {detail}.",
         "Enter the complete text, from the line BEGIN CERTIFICATE to the last line.",

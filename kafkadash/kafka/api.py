@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from kafkadash.core.errors import UserError
@@ -867,6 +867,40 @@ def hidden_message(hidden: list[str], *, all_of_them: bool = False) -> CodedMess
     more = f" and {len(hidden) - 3} more topics" if len(hidden) > 3 else ""
     which = "all topics" if all_of_them else f"{shown}{more}"
     return coded(KafkaErrorCode.TOPICS_HIDDEN, which=which)
+
+
+class ProbeFault(StrEnum):
+    """Codes of why a partition could not be measured; the values are stored."""
+
+    NO_LEADER = "no-leader"
+    NOT_READABLE = "not-readable"
+    NOT_WRITTEN = "not-written"
+    NOT_CONSUMED = "not-consumed"
+
+
+@dataclass(slots=True)
+class PartitionProbe:
+    """Measurement of one partition. ``leader`` and ``replicas`` are as metadata said before it, ids of brokers.
+
+    ``written_s``: until the leader had the record on all in-sync replicas (acks=all). ``consumed_s``: until a consumer
+    had it. Seconds on this machine's clock; None where it did not come to that, and then ``fault`` says why.
+    ``refused`` is librdkafka's name of the error of the producer.
+    """
+
+    leader: int | None
+    replicas: tuple[int, ...]
+    written_s: float | None = None
+    consumed_s: float | None = None
+    fault: ProbeFault | None = None
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryAnswer:
+    """``partitions`` is empty for a topic that does not exist. ``taken_at``: seconds since the epoch."""
+
+    partitions: Mapping[int, PartitionProbe]
+    taken_at: float
 
 
 @dataclass(frozen=True, slots=True)

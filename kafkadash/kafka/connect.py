@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kafkadash.kafka.api import ClusterConnection, WholeClient, wire_thread
+from kafkadash.kafka.api import CanaryAnswer, ClusterConnection, WholeClient, wire_thread
 
 if TYPE_CHECKING:
     from kafkadash.kafka.mutations import WireClient
@@ -62,6 +62,13 @@ def processor_s(key: str) -> float:
             with suppress(OSError, ValueError, IndexError):  # it ended meanwhile
                 spent += int(Path(f"/proc/self/task/{thread.native_id}/schedstat").read_text().split()[0]) / 1e9
     return spent
+
+
+def run_canary(connection: ClusterConnection, topic: str, *, deadline: float) -> CanaryAnswer:
+    """Return ``canary_probe.probe_partitions``, whose client library is loaded when it is first asked for."""
+    from kafkadash.kafka.canary_probe import probe_partitions
+
+    return probe_partitions(connection, topic, deadline=deadline)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ class MonitoringConfig(AppConfig):
 
     def ready(self) -> None:
         from kafkadash.core.messages import register_messages
-        from kafkadash.monitoring.messages import COLLECTION_MESSAGES
+        from kafkadash.monitoring.messages import CANARY_MESSAGES, COLLECTION_MESSAGES
 
         register_messages(COLLECTION_MESSAGES)
+        register_messages(CANARY_MESSAGES)

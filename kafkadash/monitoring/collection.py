@@ -31,11 +31,13 @@ from kafkadash.monitoring import metadata_collector as metadata
 from kafkadash.monitoring import schedule
 from kafkadash.monitoring import version_collector as answers
 from kafkadash.monitoring import version_collector as versions
+from kafkadash.monitoring.canary import collector as canary
 from kafkadash.monitoring.catch_up import collector as catch_up
 from kafkadash.monitoring.collectors import CollectContext, CollectedFacts
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.groups import collector as groups
 from kafkadash.monitoring.models import (
+    ON_REQUEST,
     BrokerCatchUp,
     Collection,
     CollectorKind,
@@ -60,6 +62,7 @@ COLLECTORS: Mapping[CollectorKind, Callable[[CollectContext], CollectedFacts]] =
     CollectorKind.GROUPS: groups.read,
     CollectorKind.TRAFFIC: traffic.read,
     CollectorKind.CATCH_UP: catch_up.read,
+    CollectorKind.CANARY: canary.read,
 }
 _MOST_ERRORS_KEPT = 20
 MOST_OVERRUNS, SET_ASIDE_S = 2, 300.0
@@ -385,7 +388,7 @@ def ensure_runs() -> int:
         )
         for cluster_id in Cluster.objects.filter(enabled=True).values_list("pk", flat=True)
         for kind in CollectorKind
-        if (cluster_id, kind) not in have
+        if kind not in ON_REQUEST and (cluster_id, kind) not in have
     ]
     with transaction.atomic():
         CollectorRun.objects.bulk_create(missing, ignore_conflicts=True)

@@ -21,6 +21,8 @@ class CollectionErrorCode(StrEnum):
     COLLECTOR_FAULT = "collector-fault"
     COLLECTOR_SET_ASIDE = "collector-set-aside"
     COLLECTED_BY_ANOTHER = "collected-by-another"
+    KIND_NOT_STARTED = "kind-not-started"
+    CANARY_WITHOUT_TOPIC = "canary-without-topic"
     REFRESH_FAILED = "refresh-failed"
     NEVER_REFRESHED = "never-refreshed"
     READ_DENIED = "read-denied"

@@ -19,6 +19,7 @@ from kafkadash.core.messages import CodedMessage, choose_plural, message_parts, 
 from kafkadash.core.status import NEVER, RefreshStatus, is_stale
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.models import (
+    ON_REQUEST,
     BrokerState,
     ClusterState,
     Collection,
@@ -300,6 +301,7 @@ _GRAINS = {
     CollectorKind.GROUPS: "groups",
     CollectorKind.TRAFFIC: "partitions",
     CollectorKind.CATCH_UP: "replicas",
+    CollectorKind.CANARY: "partitions",
 }
 
 
@@ -337,7 +339,8 @@ def collection_context(cluster: Cluster, now: datetime, known: CollectionFreshne
     newest = CollectorRun.objects.filter(cluster=cluster).annotate(newest=Subquery(of_kind.values("pk")[:1]))
     runs = (known or load_standing(cluster, now)).runs
     last = {c.kind: c for c in Collection.objects.filter(pk__in=newest.values("newest"))}
-    kinds = [k for k in CollectorKind if k != CollectorKind.QUORUM or cluster.mode != ClusterMode.ZOOKEEPER]
+    without = {CollectorKind.QUORUM} if cluster.mode == ClusterMode.ZOOKEEPER else set()
+    kinds = [k for k in CollectorKind if k not in without and (k in runs or k not in ON_REQUEST)]
     return {
         "cluster": cluster,
         "now": now,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kafkadash.core.messages import MessageTemplate
+from kafkadash.monitoring.canary.rules import CanaryReason
 from kafkadash.monitoring.errors import CollectionErrorCode as Code
 
 _FAILED = "Collection of {kinds} failed."
@@ -44,6 +45,12 @@ COLLECTION_MESSAGES: Mapping[Code, MessageTemplate] = {
     ),
     Code.COLLECTED_BY_ANOTHER: MessageTemplate(
         "{kind}: another collector is running. No data was read.", "Its data appears when it finishes."
+    ),
+    Code.KIND_NOT_STARTED: MessageTemplate(
+        "{kind} is not collected on {cluster}.", "Start it on the cluster's canary page."
+    ),
+    Code.CANARY_WITHOUT_TOPIC: MessageTemplate(
+        "The canary needs the topic {topic}.", "Propose it, and start the canary when it is created."
     ),
     Code.REFRESH_FAILED: MessageTemplate(_FAILED, _FROM_BEFORE),
     Code.NEVER_REFRESHED: MessageTemplate(_FAILED, _EMPTY),
@@ -94,4 +101,21 @@ COLLECTION_MESSAGES: Mapping[Code, MessageTemplate] = {
         "kafkadash has not seen consumer group {group!r} in {cluster}.",
         "Choose a group from the list. New groups appear after the next refresh.",
     ),
+}
+
+_BROKER = "See the broker's page and its log."
+
+CANARY_MESSAGES: Mapping[CanaryReason, MessageTemplate] = {
+    CanaryReason.NO_PARTITION: MessageTemplate(
+        "No partition of the canary topic has the broker as preferred leader.",
+        "Add a partition for it, or move one to it.",
+    ),
+    CanaryReason.LED_ELSEWHERE: MessageTemplate(
+        "Its partition is led by broker {detail}.", "Elect preferred leaders once the broker is in sync."
+    ),
+    CanaryReason.NO_LEADER: MessageTemplate("Its partition has no leader.", "Bring back an in-sync broker."),
+    CanaryReason.NOT_READABLE: MessageTemplate("The broker did not answer a consumer in time.", _BROKER),
+    CanaryReason.NOT_WRITTEN: MessageTemplate("The record was not written in time.", _BROKER),
+    CanaryReason.REFUSED: MessageTemplate("The record was not written ({detail}).", _BROKER),
+    CanaryReason.NOT_CONSUMED: MessageTemplate("The record was written, and no consumer got it in time.", _BROKER),
 }

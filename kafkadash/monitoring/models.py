@@ -32,6 +32,11 @@ class CollectorKind(models.TextChoices):
     GROUPS = "groups", "consumer groups"
     TRAFFIC = "traffic", "records and bytes in"
     CATCH_UP = "catch_up", "replicas catching up"
+    CANARY = "canary", "canary records"
+
+
+ON_REQUEST = frozenset({CollectorKind.CANARY})
+"""Kinds that are collected only where somebody asked for it: their ``CollectorRun`` exists there."""
 
 
 def failure_kind_choices() -> list[tuple[str, str]]:
@@ -782,3 +787,18 @@ class Capabilities(models.Model):
 
     def __str__(self) -> str:
         return f"capabilities of cluster {self.cluster_id}"
+
+
+class CanaryPoint(models.Model):
+    """One probe of the canary. ``readings``: {broker: ``monitoring.canary.rules.CanaryReading`` as JSON}."""
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="canary_points")
+    format = models.PositiveSmallIntegerField(default=1)
+    taken_at = models.DateTimeField()
+    readings = models.JSONField(default=dict)
+
+    class Meta:
+        indexes = (models.Index(fields=("cluster", "taken_at"), name="canary_by_time"),)
+
+    def __str__(self) -> str:
+        return f"canary of cluster {self.cluster_id} at {self.taken_at}"

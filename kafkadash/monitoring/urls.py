@@ -1,6 +1,7 @@
 from django.urls import path
 
 from kafkadash.monitoring.brokers import broker, brokers
+from kafkadash.monitoring.canary.pages import canary, switch_canary
 from kafkadash.monitoring.drift import drift
 from kafkadash.monitoring.groups.allowed_lag import allowed_lag
 from kafkadash.monitoring.groups.pages import group, groups
@@ -25,6 +26,8 @@ urlpatterns = [
     path("clusters/<slug:slug>/groups/<str:group>/", group, name="group"),
     path("clusters/<slug:slug>/trends/", trends, name="trends"),
     path("clusters/<slug:slug>/racks/", racks, name="racks"),
+    path("clusters/<slug:slug>/canary/", canary, name="canary"),
+    path("clusters/<slug:slug>/canary/switch/", switch_canary, name="switch_canary"),
     path("clusters/<slug:slug>/throttles/", throttles, name="throttles"),
     path("settings/clusters/<slug:slug>/lag/", allowed_lag, name="allowed_lag"),
     path("clusters/<slug:slug>/reassignments/", reassignments, name="reassignments"),

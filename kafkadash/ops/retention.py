@@ -15,6 +15,7 @@ from kafkadash.history.partitions import old_rows
 from kafkadash.monitoring.models import (
     BrokerState,
     BrokerWeights,
+    CanaryPoint,
     ClusterPoint,
     Collection,
     GroupLagPoint,
@@ -51,6 +52,7 @@ def prune(now: datetime) -> Mapping[str, int]:
         "rollup_tables": partitions.drop_old(now),
         **{name: _delete(rows) for name, rows in old_rows(now).items()},
         "collections": _delete(Collection.objects.filter(started_at__lt=_before(now, settings.KEEP_COLLECTIONS_HOURS))),
+        "canary": _delete(CanaryPoint.objects.filter(taken_at__lt=_before(now, settings.KEEP_CANARY_HOURS))),
         "quorum_snapshots": _delete(_old_quorum_snapshots(now)),
         "quorum_replicas": _delete(QuorumReplicaState.objects.filter(status=GONE, changed_at__lt=forgotten)),
         "brokers": _delete(BrokerState.objects.filter(gone_at__lt=forgotten, replicas=0)),

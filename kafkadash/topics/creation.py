@@ -22,6 +22,7 @@ from kafkadash.core.messages import CodedReason, choose_plural, coded
 from kafkadash.core.racks import alternate_racks, racks_known
 from kafkadash.kafka.api import ConfigResource, ItemChanged, NewTopic, TopicMetadata, WholeClient, read_named_topics
 from kafkadash.kafka.config_values import UNCLEAN_ELECTION, is_same_value, may_elect_uncleanly
+from kafkadash.monitoring.canary import rules as canary
 from kafkadash.monitoring.freshness import UP
 from kafkadash.monitoring.models import BrokerState, CollectorKind, TopicState
 from kafkadash.short_runs.change_kind import make_short_kind_known
@@ -100,6 +101,13 @@ def plan_topics(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
         content = {"topic": name, "replicas": [list(row) for row in placed], "configs": configs}
         items.append(PlannedItem(name, {**content, "start": start, "shift": shift}))
     return PlannedItems(items)
+
+
+def plan_canary(cluster: Cluster) -> dict[str, Any]:
+    """Return the input for the topic of the canary: each broker is the preferred leader of one partition. One query."""
+    many = len(load_brokers(cluster).racks)
+    placed = {"partitions": many, "factor": min(canary.MOST_FACTOR, many), "start": 0, "shift": 0}
+    return {"names": [canary.TOPIC], "configs": dict(canary.CONFIGS), **placed}
 
 
 def judge_creation(item: PlannedItem, topic: TopicMetadata | None, configs: Mapping[str, str | None]) -> ItemReading:

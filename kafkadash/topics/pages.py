@@ -15,12 +15,13 @@ from kafkadash.clusters.access import PROPOSE, cluster_for, needs
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.formatting import read_whole_number
 from kafkadash.core.messages import choose_plural, coded
+from kafkadash.monitoring.canary.rules import TOPIC
 from kafkadash.monitoring.cluster_bar import render_with_bar
 from kafkadash.monitoring.models import CollectorKind, TopicState
 from kafkadash.monitoring.topics import find_topic
 from kafkadash.planning.topic_form import TopicChoiceForm
 from kafkadash.short_runs.pages import ItemProposal, create_item_draft, show_proposal
-from kafkadash.topics.creation import KIND, PlacementBrokers, describe_brokers, load_brokers
+from kafkadash.topics.creation import KIND, PlacementBrokers, describe_brokers, load_brokers, plan_canary
 from kafkadash.topics.deletion import KIND as DELETION
 from kafkadash.topics.errors import TopicErrorCode
 from kafkadash.topics.forms import KIP_36, TYPED, TopicsForm
@@ -51,6 +52,14 @@ def create(request: HttpRequest, slug: str) -> HttpResponse:
     except ChangeRefused as refused:
         return _show_form(request, cluster, brokers, form, refused, HTTPStatus.CONFLICT)
     return redirect("short_runs:draft", draft.pk)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(PROPOSE)
+def propose_canary(request: HttpRequest, slug: str) -> HttpResponse:
+    """Propose the topic of the canary: a partition for each broker, which leads it, rack-aware as KIP-36 places."""
+    cluster = cluster_for(request, slug, PROPOSE)
+    return show_proposal(request, cluster, ItemProposal(KIND, plan_canary(cluster), f"Create topic {TOPIC}"))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

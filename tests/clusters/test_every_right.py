@@ -70,6 +70,8 @@ TABLE: Mapping[str, Row] = {
     "monitoring:quorum": page(),
     "monitoring:quorum_lag": page(),
     "monitoring:trends": page(),
+    "monitoring:canary": page(),
+    "monitoring:switch_canary": form("a", 302),
     "monitoring:brokers": page(),
     "monitoring:drift": page(),
     "monitoring:broker": page(),
@@ -147,6 +149,7 @@ TABLE: Mapping[str, Row] = {
     "elections:unclean": page("o", post=400, changes=True),  # what is sent has no reason
     "topics:grow": page("o", post=400, changes=True),  # what is sent has no number
     "topics:delete": page("o", post=400, changes=True),  # what is sent has no reason
+    "topics:canary": page("o", post=400, changes=True),  # what is sent has no reason
     "topics:create": page("o", post=400, changes=True),  # what is sent has no name
     "topic_alter:alter": page("o", post=400, changes=True),  # what is sent names no topic
     "group_changes:reset": page("o", post=400, changes=True),  # what is sent has no target

@@ -40,7 +40,7 @@ from kafkadash.jobs.errors import JobErrorCode
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.runner import attempt_job, enqueue
 from kafkadash.kafka.api import hidden_message
-from kafkadash.kafka.connect import close_all
+from kafkadash.kafka.connect import close_all, run_canary
 from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.monitoring.collection import RefreshOutcome, ensure_runs, refresh
 from kafkadash.monitoring.models import BrokerState, ClusterState, Collection, CollectorRun, TopicState
@@ -473,3 +473,28 @@ def test_a_right_on_one_group_is_not_taken_for_that_on_another(
         ]
 
     wait_until(is_told, "the check names the one that lacks it", 30)
+
+
+CANARY_MODES: Mapping[str, Callable[[Secure], tuple[str, dict[str, Any]]]] = {
+    "PLAIN": lambda _: ("LOGIN", {"security_protocol": "SASL_PLAINTEXT", **login("PLAIN")}),
+    "SCRAM": lambda _: ("LOGIN", {"security_protocol": "SASL_PLAINTEXT", **login("SCRAM-SHA-512")}),
+    "token": lambda secure: ("OAUTH", oauth(secure.provider)),
+    "TLS": lambda secure: ("TLS", {"security_protocol": "SSL", "ca_pem": secure.good.pem}),
+    "PLAIN over TLS": lambda secure: (
+        "LOGINTLS",
+        {"security_protocol": "SASL_SSL", "ca_pem": secure.good.pem, **login("PLAIN")},
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", CANARY_MODES)
+def test_the_canary_connects_as_its_cluster_does(secure: Secure, admin: User, allow: Allow, mode: str) -> None:
+    listener, connection = CANARY_MODES[mode](secure)
+    cluster = registered(admin, secure.at(listener), **connection)
+
+    def is_measured() -> bool:
+        answer = run_canary(cluster.connection(), "orders", deadline=10)
+        return {probe.fault for probe in answer.partitions.values()} == {None}
+
+    allow([*READ_ONLY, (ORDERS, AclOperation.READ), (ORDERS, AclOperation.WRITE)])
+    wait_until(is_measured, "it is measured", 30)

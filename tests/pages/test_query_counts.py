@@ -52,6 +52,7 @@ PAGES = {
     "quorum": "/clusters/demo/quorum/",
     "quorum_lag": "/clusters/demo/quorum/lag/?range=24h",
     "trends": "/clusters/demo/trends/",
+    "canary": "/clusters/demo/canary/",
     "brokers": "/clusters/demo/brokers/",
     "brokers_filtered": "/clusters/demo/brokers/?q=kafka&state=up&sort=-disk",
     "broker": "/clusters/demo/brokers/1/",

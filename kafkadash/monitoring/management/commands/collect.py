@@ -31,9 +31,11 @@ class Command(BaseCommand):
             raise command_error(ClusterErrorCode.CLUSTER_UNKNOWN, slug=options["cluster"], known=known)
         ensure_runs()
         worst = 0
-        for kind in options["kind"] or CollectorKind.values:
-            run = CollectorRun.objects.get(cluster=cluster, kind=kind)
-            worst = max(worst, self._refresh(run, kind))
+        runs = {run.kind: run for run in CollectorRun.objects.filter(cluster=cluster)}
+        for kind in options["kind"] or [kind for kind in CollectorKind.values if kind in runs]:
+            if kind not in runs:
+                raise command_error(CollectionErrorCode.KIND_NOT_STARTED, kind=kind, cluster=cluster.name)
+            worst = max(worst, self._refresh(runs[kind], kind))
         if worst:
             sys.exit(worst)
 

@@ -1,0 +1,226 @@
+"""End-to-end probe of partitions with librdkafka: a record is produced to each and consumed, as clients do.
+
+A first record opens the connections of both sides, the second is measured. Where the first comes more than a second
+after another partition could be read, which connecting does not explain, that time is the measurement: the second may
+come after the trouble. Both clients are made for one probe and closed at its end, so that nothing is shared between
+processes.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from kafkadash.core import clock
+from kafkadash.kafka.api import (
+    CanaryAnswer,
+    ClusterConnection,
+    KafkaUnreachable,
+    NotSupported,
+    PartitionProbe,
+    ProbeFault,
+)
+from kafkadash.kafka.connections import KERBEROS, SASL_MECHANISMS
+from kafkadash.kafka.errors import KafkaErrorCode
+from kafkadash.kafka.tokens import fetch_token, read_extensions
+
+OAUTHBEARER = "OAUTHBEARER"
+GROUP = "kafkadash-canary"
+"""Required by librdkafka; partitions are assigned and nothing is committed, so no such group exists."""
+WAIT_S = 0.05
+"""One wait for a record or for an answer; a record that comes ends it."""
+CONNECTED_S = 1.0
+PARTITION_EOF = KafkaError._PARTITION_EOF  # noqa: SLF001  librdkafka's own codes have such names
+_FIRST, _SECOND = b"w", b"m"
+
+
+def client_settings(connection: ClusterConnection) -> dict[str, Any]:
+    """Return the settings of librdkafka for a connection, without those of one client.
+
+    Raises NotSupported for Kerberos, and where networks are limited: librdkafka connects whatever brokers advertise.
+    """
+    security = connection.security
+    if connection.networks:
+        raise NotSupported(KafkaErrorCode.CANARY_OF_LIMITED_NETWORKS)
+    settings: dict[str, Any] = {
+        "bootstrap.servers": ",".join(connection.bootstrap_servers),
+        "client.id": f"{connection.client_id}-canary",
+        "security.protocol": security.protocol,
+        "log_level": 0,
+        "error_cb": _ignore_error,
+        "socket.timeout.ms": 10_000,
+        "api.version.request.timeout.ms": 5_000,
+        "topic.metadata.refresh.interval.ms": -1,
+        "allow.auto.create.topics": False,
+    }
+    if security.protocol.endswith("SSL"):
+        settings["ssl.endpoint.identification.algorithm"] = "https" if security.check_hostname else "none"
+        pems = {
+            "ssl.ca.pem": security.ca_pem,
+            "ssl.certificate.pem": security.certificate_pem,
+            "ssl.key.pem": security.key_pem,
+        }
+        settings |= {name: pem for name, pem in pems.items() if pem}
+    if security.protocol.startswith("SASL"):
+        known = ", ".join(SASL_MECHANISMS)
+        if security.sasl_mechanism == KERBEROS:
+            raise NotSupported(KafkaErrorCode.KERBEROS_UNSUPPORTED, known=known)
+        settings["sasl.mechanisms"] = security.sasl_mechanism
+        if security.sasl_mechanism == OAUTHBEARER:
+            settings["oauth_cb"] = _build_token_callback(connection)
+        else:
+            settings["sasl.username"] = security.sasl_username
+            settings["sasl.password"] = security.sasl_password
+    return settings
+
+
+def _ignore_error(_: KafkaError) -> None:
+    """What a broker's connection meets shows in the partitions that it leads."""
+
+
+def _build_token_callback(connection: ClusterConnection) -> Callable[[str], tuple[str, float, str, dict[str, str]]]:
+    def fetch(_: str) -> tuple[str, float, str, dict[str, str]]:
+        token = fetch_token(connection)
+        extensions = read_extensions(connection.security.oauth_extensions)
+        return token.text, time.time() + token.lifetime_s, connection.security.sasl_username, extensions
+
+    return fetch
+
+
+def probe_partitions(connection: ClusterConnection, topic: str, *, deadline: float) -> CanaryAnswer:
+    """Measure every partition of a topic at the same time; returns within ``deadline`` seconds and little more.
+
+    Raises NotSupported as ``client_settings`` does, KafkaUnreachable where no broker answers, and KafkaFailure where
+    there is no access token.
+    """
+    until = time.monotonic() + deadline
+    settings = client_settings(connection)
+    producer = Producer(
+        {**settings, "acks": "all", "linger.ms": 0, "message.timeout.ms": max(1000, int(deadline * 1000))}
+    )
+    producer.poll(0)
+    taken_at = clock.seconds()
+    probes = _read_leaders(producer, topic, deadline / 2)
+    led = [partition for partition, probe in probes.items() if probe.fault is None]
+    if led:
+        with _consumer_of(settings, topic, led) as consumer:
+            _Probing(producer, consumer, topic, probes, until).run()
+    producer.purge()
+    producer.poll(0)
+    return CanaryAnswer(probes, taken_at)
+
+
+def _read_leaders(producer: Producer, topic: str, seconds: float) -> dict[int, PartitionProbe]:
+    try:
+        told = producer.list_topics(topic, timeout=seconds).topics.get(topic)
+    except KafkaException as error:
+        raise KafkaUnreachable(KafkaErrorCode.CANARY_UNREACHABLE, detail=error.args[0].name()) from None
+    if told is None or told.error is not None:
+        return {}
+    probes = {}
+    for number, partition in sorted(told.partitions.items()):
+        leader = partition.leader if partition.leader >= 0 else None
+        fault = ProbeFault.NO_LEADER if leader is None else None
+        probes[number] = PartitionProbe(leader, tuple(partition.replicas), fault=fault)
+    return probes
+
+
+@contextmanager
+def _consumer_of(settings: Mapping[str, Any], topic: str, partitions: list[int]) -> Iterator[Consumer]:
+    consumer = Consumer(
+        {
+            **settings,
+            "group.id": GROUP,
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 100,
+            "fetch.error.backoff.ms": 100,
+        }
+    )
+    try:
+        consumer.assign([TopicPartition(topic, partition, OFFSET_END) for partition in partitions])
+        yield consumer
+    finally:
+        consumer.unassign()
+        consumer.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _SentRecord:
+    """The newest record to a partition; ``at`` is on the monotonic clock."""
+
+    kind: bytes
+    at: float
+
+
+class _Probing:
+    """One probe: for each partition the end is found, then a record warms up, then one is measured."""
+
+    def __init__(
+        self, producer: Producer, consumer: Consumer, topic: str, probes: Mapping[int, PartitionProbe], until: float
+    ) -> None:
+        self._producer, self._consumer, self._topic = producer, consumer, topic
+        self._probes, self._until = probes, until
+        self._mark = secrets.token_bytes(8)
+        self._open = {partition for partition, probe in probes.items() if probe.fault is None}
+        self._at_end: set[int] = set()
+        self._sent: dict[int, _SentRecord] = {}
+        self._first_ready = 0.0
+
+    def run(self) -> None:
+        while self._open and time.monotonic() < self._until:
+            message = self._consumer.poll(WAIT_S)
+            self._producer.poll(0)
+            if message is not None:
+                self._take(message)
+        for partition in self._open:
+            probe = self._probes[partition]
+            if probe.fault is None:
+                probe.fault = self._tell_missing(partition, probe)
+
+    def _tell_missing(self, partition: int, probe: PartitionProbe) -> ProbeFault:
+        if partition not in self._at_end:
+            return ProbeFault.NOT_READABLE
+        return ProbeFault.NOT_WRITTEN if probe.written_s is None else ProbeFault.NOT_CONSUMED
+
+    def _take(self, message: Message) -> None:
+        now, partition, error = time.monotonic(), message.partition(), message.error()
+        if partition is None or partition not in self._open:
+            return
+        if error is not None:
+            if error.code() == PARTITION_EOF and partition not in self._at_end:
+                self._at_end.add(partition)
+                self._first_ready = self._first_ready or now
+                self._send(partition, _FIRST)
+            return
+        value, probe, sent = message.value(), self._probes[partition], self._sent.get(partition)
+        if sent is None or value != sent.kind + self._mark:
+            return
+        if sent.kind == _FIRST and now - self._first_ready < CONNECTED_S:
+            probe.written_s = None
+            self._send(partition, _SECOND)
+        else:
+            probe.consumed_s = now - (self._first_ready if sent.kind == _FIRST else sent.at)
+            # Consumers see a record when all in-sync replicas have it: its answer is on its way.
+            while probe.written_s is None and probe.fault is None and time.monotonic() < self._until:
+                self._producer.poll(WAIT_S)
+            self._open.discard(partition)
+
+    def _send(self, partition: int, kind: bytes) -> None:
+        self._sent[partition] = _SentRecord(kind, time.monotonic())
+
+        def told(error: KafkaError | None, message: Message) -> None:
+            probe = self._probes[partition]
+            if error is not None:
+                probe.fault, probe.refused = ProbeFault.NOT_WRITTEN, error.name()
+                self._open.discard(partition)
+            elif kind == self._sent[partition].kind:
+                probe.written_s = message.latency()
+
+        self._producer.produce(self._topic, kind + self._mark, partition=partition, on_delivery=told)

@@ -1,0 +1,205 @@
+"""Page of the canary: latency and availability of brokers as a client sees them. Administrators start and stop it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from statistics import median
+
+from django.conf import settings
+from django.contrib import messages
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_safe
+
+from kafkadash.accounts.models import User
+from kafkadash.accounts.services import record
+from kafkadash.clusters.access import MANAGE, PROPOSE, VIEW, cluster_for, is_allowed, needs
+from kafkadash.clusters.models import Cluster
+from kafkadash.core.charts import ChartLine, ChartPanel, ChartRange, ChartSpec, find_range, largest_rows
+from kafkadash.core.formatting import HOUR
+from kafkadash.core.messages import CodedMessage, choose_plural, coded
+from kafkadash.core.middleware import post_only
+from kafkadash.kafka.errors import KafkaErrorCode
+from kafkadash.monitoring.canary.rules import (
+    TOPIC,
+    BrokerCanary,
+    CanaryReading,
+    CanaryReason,
+    CanarySample,
+    CanaryState,
+    sum_samples,
+)
+from kafkadash.monitoring.cluster_bar import cluster_bar, read_hint
+from kafkadash.monitoring.errors import CollectionErrorCode
+from kafkadash.monitoring.freshness import FactFreshness, freshness_of, named_brokers
+from kafkadash.monitoring.models import BrokerState, CanaryPoint, CollectorKind, CollectorRun, TopicState
+
+RANGES = (ChartRange("hour", "hour", HOUR, 60), ChartRange("day", "day", 24 * HOUR, 600))
+_MARKS = {CanaryState.MEASURED: "ok", CanaryState.FAILED: "critical", CanaryState.NOT_MEASURED: "unknown"}
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryLine:
+    """A broker with the sum of its samples; ``reason`` says why the newest is no measurement."""
+
+    sums: BrokerCanary
+    mark: str
+    word: str
+    reason: CodedMessage | None
+
+    @property
+    def consumed_ms(self) -> float | None:
+        return self.sums.newest.consumed_ms if self.sums.newest else None
+
+    @property
+    def written_ms(self) -> float | None:
+        return self.sums.newest.written_ms if self.sums.newest else None
+
+    @property
+    def percent(self) -> float | None:
+        share = self.sums.availability
+        return None if share is None else 100 * share
+
+
+def load_samples(cluster: Cluster, since: datetime) -> list[CanarySample]:
+    """Return the samples since then, oldest first. One query."""
+    points = CanaryPoint.objects.filter(cluster=cluster, format=1, taken_at__gte=since).order_by("taken_at")
+    return [
+        CanarySample(at, {int(broker): CanaryReading.from_json(stored) for broker, stored in readings.items()})
+        for at, readings in points.values_list("taken_at", "readings")
+    ]
+
+
+def describe_reading(reading: CanaryReading | None) -> CodedMessage | None:
+    """Return why a reading is no measurement; None where it is one."""
+    if reading is None or not reading.code:
+        return None
+    return coded(CanaryReason(reading.code), detail=reading.detail)
+
+
+@require_safe
+@needs(VIEW)
+def canary(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show the brokers with their newest probe and their sums over an hour or a day, and a chart."""
+    cluster = cluster_for(request, slug, VIEW)
+    bar = cluster_bar(cluster, CollectorKind.CANARY)
+    run = bar["standing"].runs.get(CollectorKind.CANARY)
+    now, chosen = bar["now"], find_range(RANGES, request.GET.get("range"))
+    freshness = freshness_of(run, now)
+    samples = load_samples(cluster, now - timedelta(seconds=chosen.length_s)) if run else []
+    brokers = set(BrokerState.objects.filter(cluster=cluster, gone_at=None).values_list("broker_id", flat=True))
+    lines = [_build_line(sums, freshness) for sums in sum_samples(samples, brokers)]
+    has_topic = _has_topic(cluster)
+    context = {
+        **bar,
+        "tab": "brokers",
+        "live_keys": [read_hint(CollectorKind.CANARY, slug)],
+        "title": _name_page(run, freshness, lines),
+        "run": run,
+        "freshness": freshness,
+        "topic": TOPIC,
+        "has_topic": has_topic,
+        "lines": lines,
+        "ranges": RANGES,
+        "chosen": chosen,
+        "panel": _build_panel(samples, chosen, now),
+        "refusal": _find_refusal(cluster, has_topic=has_topic),
+        "may_manage": is_allowed(request.user, MANAGE, cluster),
+        "may_propose": not cluster.read_only and is_allowed(request.user, PROPOSE, cluster),
+    }
+    return render(request, "monitoring/canary.html", context)
+
+
+@post_only("monitoring:canary")
+@needs(MANAGE)
+def switch_canary(request: HttpRequest, slug: str) -> HttpResponse:
+    """Start the canary (``on=1``) or stop it, with the audit event in one transaction. Its samples stay."""
+    cluster = cluster_for(request, slug, MANAGE)
+    assert isinstance(request.user, User), "needs lets nobody else in"
+    on = request.POST.get("on") == "1"
+    if on and (why := _find_refusal(cluster, has_topic=_has_topic(cluster))):
+        messages.error(request, str(why))
+        return redirect("monitoring:canary", slug)
+    with transaction.atomic():
+        runs = CollectorRun.objects.filter(cluster=cluster, kind=CollectorKind.CANARY)
+        if on:
+            interval = settings.COLLECT_INTERVALS[CollectorKind.CANARY]
+            _, changed = CollectorRun.objects.get_or_create(
+                cluster=cluster, kind=CollectorKind.CANARY, defaults={"interval_s": interval}
+            )
+        else:
+            changed = bool(runs.delete()[0])
+        if changed:
+            action = "canary.started" if on else "canary.stopped"
+            record(request.user, action, ("canary", str(cluster.pk)), cluster=cluster.slug, request=request)
+    return redirect("monitoring:canary", slug)
+
+
+def _has_topic(cluster: Cluster) -> bool:
+    return TopicState.objects.filter(cluster=cluster, name=TOPIC).exists()
+
+
+def _find_refusal(cluster: Cluster, *, has_topic: bool) -> CodedMessage | None:
+    """Return why the canary cannot be started."""
+    if cluster.read_only:
+        return coded(KafkaErrorCode.CANARY_OF_READ_ONLY)
+    if settings.KAFKA_NETWORKS:
+        return coded(KafkaErrorCode.CANARY_OF_LIMITED_NETWORKS)
+    return None if has_topic else coded(CollectionErrorCode.CANARY_WITHOUT_TOPIC, topic=TOPIC)
+
+
+def _build_line(sums: BrokerCanary, freshness: FactFreshness) -> CanaryLine:
+    newest = sums.newest
+    if newest is None:
+        return CanaryLine(sums, "unknown", "not probed", None)
+    word = newest.state.value.replace("-", " ")
+    return CanaryLine(sums, "unknown" if freshness.stale else _MARKS[newest.state], word, describe_reading(newest))
+
+
+def _name_page(run: CollectorRun | None, freshness: FactFreshness, lines: Sequence[CanaryLine]) -> str:
+    if run is None:
+        return "Canary is off"
+    if freshness.taken_at is None:
+        return "Canary has not run yet"
+    if freshness.stale:
+        return "Canary data is old"
+    by_state = {state: [line.sums for line in lines if line.mark == _MARKS[state]] for state in CanaryState}
+    if failed := by_state[CanaryState.FAILED]:
+        return f"Canary fails on {named_brokers([sums.broker for sums in failed])}"
+    measured = by_state[CanaryState.MEASURED]
+    slowest = max((sums.newest.consumed_ms or 0.0 for sums in measured if sums.newest), default=None)
+    if slowest is None:
+        return "Canary measures no broker"
+    return f"Canary: {len(measured)} of {choose_plural('# broker|# brokers', len(lines))}, slowest {slowest:,.0f} ms"
+
+
+def _build_panel(samples: Sequence[CanarySample], chosen: ChartRange, now: datetime) -> ChartPanel:
+    """Median and largest end-to-end latency over the brokers, the largest of each interval."""
+    begin = now.timestamp() // chosen.step_s * chosen.step_s - chosen.length_s
+    count = chosen.length_s // chosen.step_s + 1
+    middle: list[float | None] = [None] * count
+    highest: list[float | None] = [None] * count
+    for sample in samples:
+        known = [each.consumed_ms for each in sample.readings.values() if each.state is CanaryState.MEASURED]
+        latencies = [latency for latency in known if latency is not None]
+        place = int((sample.taken_at.timestamp() - begin) // chosen.step_s)
+        if latencies and 0 <= place < count:
+            middle[place] = max(middle[place] or 0.0, median(latencies))
+            highest[place] = max(highest[place] or 0.0, *latencies)
+    times = [begin + place * chosen.step_s for place in range(count)]
+    lines = [ChartLine("slowest broker", 2, highest, 2), ChartLine("median of brokers", 1, middle)]
+    spec = ChartSpec(times, begin, now.timestamp(), lines, "ms", 10)
+    known_highest = [value for value in highest if value is not None]
+    summary = f"Slowest {max(known_highest):,.0f} ms." if known_highest else "No data in this time."
+    return ChartPanel(
+        "canary-latency",
+        "End-to-end latency",
+        summary,
+        spec,
+        largest_rows(spec, lambda value: f"{value:,.1f} ms"),
+        "From sending a record until a consumer has it, acks=all. Failed probes are not in the lines.",
+        "Nothing was measured in this time.",
+    )

@@ -1,0 +1,154 @@
+"""Judgement of canary probes: which partition stands for which broker, and what the samples of a broker add up to.
+
+A broker is measured by the first partition of which it is the preferred leader, and only while it leads it: a record
+that another broker took says nothing about this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from math import ceil
+from typing import Any
+
+from kafkadash.kafka.api import PartitionProbe, ProbeFault
+
+TOPIC = "kafkadash-canary"
+RETENTION_MS, SEGMENT_MS = 2_700_000, 600_000
+"""Together with Kafka's check every five minutes, records are gone after an hour."""
+CONFIGS = {"cleanup.policy": "delete", "retention.ms": str(RETENTION_MS), "segment.ms": str(SEGMENT_MS)}
+MOST_FACTOR = 3
+
+
+class CanaryState(StrEnum):
+    """Result of one probe of one broker; the values are stored."""
+
+    MEASURED = "measured"
+    FAILED = "failed"
+    NOT_MEASURED = "not-measured"
+
+
+class CanaryReason(StrEnum):
+    """Codes of why a broker was not measured, or failed; the values are stored."""
+
+    NO_PARTITION = "canary-no-partition"
+    LED_ELSEWHERE = "canary-led-elsewhere"
+    NO_LEADER = "canary-no-leader"
+    NOT_READABLE = "canary-not-readable"
+    NOT_WRITTEN = "canary-not-written"
+    REFUSED = "canary-refused"
+    NOT_CONSUMED = "canary-not-consumed"
+
+
+_FAULTS = {
+    ProbeFault.NO_LEADER: CanaryReason.NO_LEADER,
+    ProbeFault.NOT_READABLE: CanaryReason.NOT_READABLE,
+    ProbeFault.NOT_WRITTEN: CanaryReason.NOT_WRITTEN,
+    ProbeFault.NOT_CONSUMED: CanaryReason.NOT_CONSUMED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryReading:
+    """Result of one probe of one broker. Milliseconds; None where it did not come to that.
+
+    ``detail``: the leader, or librdkafka's name of an error.
+    """
+
+    state: CanaryState
+    written_ms: float | None = None
+    consumed_ms: float | None = None
+    code: str = ""
+    detail: str = ""
+
+    def as_json(self) -> list[Any]:
+        return [self.state.value, self.written_ms, self.consumed_ms, self.code, self.detail]
+
+    @classmethod
+    def from_json(cls, stored: Sequence[Any]) -> CanaryReading:
+        return cls(CanaryState(stored[0]), *stored[1:5])
+
+
+def judge_probes(probes: Mapping[int, PartitionProbe], brokers: Iterable[int]) -> dict[int, CanaryReading]:
+    """Return a reading of each broker."""
+    own: dict[int, PartitionProbe] = {}
+    for _, probe in sorted(probes.items()):
+        if probe.replicas:
+            own.setdefault(probe.replicas[0], probe)
+    return {broker: _judge_probe(broker, own.get(broker)) for broker in brokers}
+
+
+def _judge_probe(broker: int, probe: PartitionProbe | None) -> CanaryReading:
+    if probe is None:
+        return CanaryReading(CanaryState.NOT_MEASURED, code=CanaryReason.NO_PARTITION.value)
+    if probe.leader is None:
+        return CanaryReading(CanaryState.NOT_MEASURED, code=CanaryReason.NO_LEADER.value)
+    if probe.leader != broker:
+        return CanaryReading(CanaryState.NOT_MEASURED, code=CanaryReason.LED_ELSEWHERE.value, detail=str(probe.leader))
+    written, consumed = _as_ms(probe.written_s), _as_ms(probe.consumed_s)
+    if probe.fault is not None:
+        reason = CanaryReason.REFUSED if probe.refused else _FAULTS[probe.fault]
+        return CanaryReading(CanaryState.FAILED, written, consumed, reason.value, probe.refused)
+    return CanaryReading(CanaryState.MEASURED, written, consumed)
+
+
+def _as_ms(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * 1000, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class CanarySample:
+    """One refresh: the readings of brokers at a time."""
+
+    taken_at: datetime
+    readings: Mapping[int, CanaryReading]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerCanary:
+    """Samples of a broker over a time. ``availability``: measured of measured and failed, 0 to 1; None without any.
+
+    Percentiles are of the end-to-end latency in milliseconds, by nearest rank; None where nothing was measured.
+    """
+
+    broker: int
+    newest: CanaryReading | None
+    measured: int
+    failed: int
+    not_measured: int
+    median_ms: float | None
+    high_ms: float | None
+
+    @property
+    def availability(self) -> float | None:
+        probes = self.measured + self.failed
+        return self.measured / probes if probes else None
+
+
+def sum_samples(samples: Sequence[CanarySample], brokers: Collection[int]) -> list[BrokerCanary]:
+    """Sum up samples, oldest first, of each of these brokers."""
+    return [_sum_broker(broker, [each.readings.get(broker) for each in samples]) for broker in sorted(brokers)]
+
+
+def _sum_broker(broker: int, readings: Sequence[CanaryReading | None]) -> BrokerCanary:
+    known = [reading for reading in readings if reading is not None]
+    latencies = sorted(
+        each.consumed_ms for each in known if each.state is CanaryState.MEASURED and each.consumed_ms is not None
+    )
+    counts = {state: sum(each.state is state for each in known) for state in CanaryState}
+    return BrokerCanary(
+        broker,
+        readings[-1] if readings else None,
+        counts[CanaryState.MEASURED],
+        counts[CanaryState.FAILED],
+        counts[CanaryState.NOT_MEASURED],
+        find_percentile(latencies, 0.5),
+        find_percentile(latencies, 0.95),
+    )
+
+
+def find_percentile(ordered: Sequence[float], share: float) -> float | None:
+    """Return the value at this share of ordered values, by nearest rank; None of none."""
+    return ordered[max(0, ceil(share * len(ordered)) - 1)] if ordered else None

@@ -1,0 +1,52 @@
+"""Canary: which partition speaks for which broker, and what samples add up to."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafkadash.kafka.api import PartitionProbe, ProbeFault
+from kafkadash.monitoring.canary.rules import (
+    CanaryReading,
+    CanaryReason,
+    CanarySample,
+    CanaryState,
+    judge_probes,
+    sum_samples,
+)
+from tests.factories import NOW
+
+OK = CanaryReading(CanaryState.MEASURED, 4.0, 5.0)
+FAILED = CanaryReading(CanaryState.FAILED, code=CanaryReason.NOT_WRITTEN)
+
+
+@pytest.mark.parametrize(
+    ("probe", "state", "code"),
+    [
+        (PartitionProbe(1, (1, 2), 0.004, 0.005), CanaryState.MEASURED, ""),
+        (PartitionProbe(2, (1, 2), 0.004, 0.005), CanaryState.NOT_MEASURED, CanaryReason.LED_ELSEWHERE),
+        (PartitionProbe(None, (1,), fault=ProbeFault.NO_LEADER), CanaryState.NOT_MEASURED, CanaryReason.NO_LEADER),
+        (PartitionProbe(2, (2, 1), 0.004, 0.005), CanaryState.NOT_MEASURED, CanaryReason.NO_PARTITION),
+        (PartitionProbe(1, (1,), fault=ProbeFault.NOT_READABLE), CanaryState.FAILED, CanaryReason.NOT_READABLE),
+        (PartitionProbe(1, (1,), fault=ProbeFault.NOT_WRITTEN), CanaryState.FAILED, CanaryReason.NOT_WRITTEN),
+        (
+            PartitionProbe(1, (1,), fault=ProbeFault.NOT_WRITTEN, refused="NOT_ENOUGH_REPLICAS"),
+            *(CanaryState.FAILED, CanaryReason.REFUSED),
+        ),
+        (PartitionProbe(1, (1,), 0.004, fault=ProbeFault.NOT_CONSUMED), CanaryState.FAILED, CanaryReason.NOT_CONSUMED),
+    ],
+)
+def test_probe__speaks_for_the_broker_that_leads_its_own_partition(
+    probe: PartitionProbe, state: CanaryState, code: str
+) -> None:
+    reading = judge_probes({0: probe}, [1])[1]
+    assert (reading.state, reading.code) == (state, code)
+    assert CanaryReading.from_json(reading.as_json()) == reading
+
+
+def test_sums__what_was_not_measured_is_neither_available_nor_not() -> None:
+    away = CanaryReading(CanaryState.NOT_MEASURED, code=CanaryReason.LED_ELSEWHERE)
+    slow = CanaryReading(CanaryState.MEASURED, 90.0, 100.0)
+    samples = [CanarySample(NOW, {1: each, 2: away}) for each in (OK, OK, FAILED, slow)]
+    one, two = sum_samples(samples, {1, 2})
+    assert (one.measured, one.failed, one.availability, one.median_ms, one.high_ms) == (3, 1, 0.75, 5.0, 100.0)
+    assert (two.not_measured, two.availability, two.median_ms, two.newest) == (4, None, None, away)
