@@ -3,6 +3,7 @@
 PUBLIC_MODULES = (
     "annotations",
     "brokers",
+    "canary.rules",
     "cluster_bar",
     "collection",
     "configs",
