@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         ("clusters", "0003_oauth_client_credentials"),
-        ("monitoring", "0010_group_rights"),
+        ("monitoring", "0011_broker_drift"),
     ]
 
     operations = [
