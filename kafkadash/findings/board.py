@@ -118,6 +118,7 @@ _BROKERS = _NextPage("Open brokers", "monitoring:brokers")
 _GROUP = _NextPage("Open group", "monitoring:group", of_group=True)
 _GROUPS = _NextPage("Open groups", "monitoring:groups")
 _PIPELINE = _NextPage("Open pipeline", "history:pipeline", of_all=True)
+_CANARY = _NextPage("Open canary", "monitoring:canary")
 _DRIFT = _NextPage("Compare brokers", "monitoring:drift")
 _COLLECTION = _NextPage("Open collection", "findings:overview", "#collection-{slug}")
 
@@ -133,9 +134,11 @@ _WAYS: Mapping[FindingKind, tuple[_NextPage, ...]] = {
     FindingKind.QUORUM_MARGIN: (_QUORUM,),
     FindingKind.UNDER_MIN_ISR: (_topics("under-min-isr"),),
     FindingKind.BROKER_DOWN: (_BROKER, _BROKERS),
+    FindingKind.CANARY_FAILS: (_CANARY,),
     FindingKind.FAILED_DIRECTORY: (_BROKER,),
     FindingKind.AT_MIN_ISR: (_topics("at-min-isr"),),
     FindingKind.UNDER_REPLICATED: (_topics("under-replicated"),),
+    FindingKind.CANARY_SLOW: (_CANARY,),
     FindingKind.DISK_SOON: (_BROKER,),
     FindingKind.DISK_FULL: (_BROKER,),
     FindingKind.QUORUM_FLAPPING: (_QUORUM,),

@@ -9,6 +9,7 @@ from kafkadash.core.failures import controllers_are_silent
 from kafkadash.core.messages import CodedMessage
 from kafkadash.core.status import NEVER, RefreshStatus
 from kafkadash.findings.kinds import FactSource
+from kafkadash.monitoring.canary.rules import CanaryTrouble
 from kafkadash.monitoring.groups.rules import LagState
 
 
@@ -168,7 +169,8 @@ class ClusterFacts:
     seen. ``groups_in_trouble`` are all that are, with those of which a finding speaks; ``groups_named`` the keys of
     those that have one of their own, open or about to. ``offline_elr``: partitions without a leader by the replicas of
     ISR and ELR that are offline with them. ``under_elr``: those that have a leader and hold their high watermark.
-    ``mixed_since``: when brokers were first seen to run different software, None while they do not.
+    ``mixed_since``: when brokers were first seen to run different software, None while they do not. ``canary``: None
+    where none was started; ``canaries`` are the brokers that fail it or are slow.
     """
 
     enabled: bool = True
@@ -186,6 +188,7 @@ class ClusterFacts:
     configs: RefreshStatus = NEVER
     versions: RefreshStatus = NEVER
     groups: RefreshStatus | None = None
+    canary: RefreshStatus | None = None
     pipeline: RefreshStatus | None = None
     hidden_topics: int | None = None
     partitions: int | None = None
@@ -205,6 +208,7 @@ class ClusterFacts:
     brokers: tuple[BrokerFact, ...] = ()
     mixed_since: datetime | None = None
     config_drift: tuple[DriftFact, ...] = ()
+    canaries: tuple[CanaryTrouble, ...] = ()
     voters: int | None = None
     voters_in_sync: int | None = None
     voters_failing: int | None = None
@@ -237,5 +241,6 @@ class ClusterFacts:
             FactSource.CONFIGS: self.configs,
             FactSource.VERSIONS: self.versions,
             FactSource.GROUPS: self.groups or NEVER,
+            FactSource.CANARY: self.canary or NEVER,
             FactSource.PIPELINE: self.pipeline or NEVER,
         }[source]

@@ -37,6 +37,7 @@ _READ_FROM = (
     FactSource.CONFIGS,
     FactSource.VERSIONS,
     FactSource.GROUPS,
+    FactSource.CANARY,
     FactSource.PIPELINE,
 )
 
@@ -157,12 +158,14 @@ def _age_seconds(then: datetime | None, now: datetime) -> int | None:
 def _is_asked(source: FactSource, facts: ClusterFacts) -> bool:
     """Controllers form a quorum only in KRaft mode; what their silence keeps from us has a finding of its own.
 
-    Answers, groups and the pipeline are asked where they are collected and set up.
+    Answers, groups, the canary and the pipeline are asked where they are collected, started and set up.
     """
     if source is FactSource.ANSWERS:
         return facts.answers is not None
     if source is FactSource.GROUPS:
         return facts.groups is not None
+    if source is FactSource.CANARY:
+        return facts.canary is not None
     if source is FactSource.PIPELINE:
         return facts.pipeline is not None
     if facts.controllers_silent and facts.refreshed(source).failure in NO_CONTROLLER_FAILURES:
@@ -220,6 +223,8 @@ def _out_of_date(kind: FindingKind, facts: ClusterFacts, now: datetime) -> bool:
 
 def _can_judge(kind: FindingKind, facts: ClusterFacts, now: datetime) -> bool:
     """Return whether the absence of a finding of this kind proves that the problem is absent."""
+    if kind.about.source is FactSource.CANARY and facts.canary is None:
+        return True  # it was stopped: nobody measures any more
     if _out_of_date(kind, facts, now):
         return False
     match kind:

@@ -26,6 +26,7 @@ from kafkadash.findings.facts import (
     PartitionFacts,
 )
 from kafkadash.findings.kinds import FindingCode, FindingKind, FindingNoteCode, JudgedFinding
+from kafkadash.monitoring.canary.rules import SLOW_MS, CanaryTrouble
 from kafkadash.monitoring.groups.rules import LagState
 from kafkadash.monitoring.quorum.rules import FLAPPING_CHANGES
 
@@ -178,6 +179,48 @@ def config_drift(facts: ClusterFacts, at: datetime, now: datetime) -> Iterator[J
         message = coded(FindingCode.CONFIGS_DIFFER, keys=len(lasting), names=names)
         finding = counted_finding(FindingKind.CONFIG_DRIFT, message, len(lasting), "config", at)
         yield replace(finding, since=min(drift.since for drift in lasting))
+
+
+def canary_fails(facts: ClusterFacts, at: datetime, _: datetime) -> Iterator[JudgedFinding]:
+    """Brokers that are away have a finding of their own."""
+    for trouble in _canaries(facts):
+        if trouble.reason is not None:
+            reason = coded(trouble.reason, detail=trouble.detail)
+            yield JudgedFinding(
+                FindingKind.CANARY_FAILS,
+                coded(FindingCode.CANARY_FAILED, broker=trouble.broker, probes=trouble.probes, why=reason),
+                at,
+                scope=str(trouble.broker),
+                value=trouble.probes,
+                unit="probes",
+                threshold=0,
+                measured=choose_plural("# probe|# probes", trouble.probes),
+                limit="failed in a row",
+                since=trouble.since,
+            )
+
+
+def canary_slow(facts: ClusterFacts, at: datetime, _: datetime) -> Iterator[JudgedFinding]:
+    for trouble in _canaries(facts):
+        if trouble.median_ms is not None:
+            milliseconds = round(trouble.median_ms)
+            yield JudgedFinding(
+                FindingKind.CANARY_SLOW,
+                coded(FindingCode.CANARY_LATE, broker=trouble.broker, milliseconds=milliseconds, most=SLOW_MS),
+                at,
+                scope=str(trouble.broker),
+                value=milliseconds,
+                unit="ms",
+                threshold=SLOW_MS,
+                measured=f"{milliseconds:,} ms",
+                limit=f"limit {SLOW_MS:,} ms",
+                since=trouble.since,
+            )
+
+
+def _canaries(facts: ClusterFacts) -> Iterator[CanaryTrouble]:
+    away = {broker.id for broker in facts.brokers if broker.away}
+    return (trouble for trouble in facts.canaries if trouble.broker not in away)
 
 
 def quorum_lost(facts: ClusterFacts, at: datetime, now: datetime) -> Iterator[JudgedFinding]:
@@ -655,9 +698,11 @@ JUDGES: Mapping[FindingKind, Callable[[ClusterFacts, datetime, datetime], Iterat
     FindingKind.QUORUM_MARGIN: quorum_margin,
     FindingKind.UNDER_MIN_ISR: under_min_isr,
     FindingKind.BROKER_DOWN: broker_down,
+    FindingKind.CANARY_FAILS: canary_fails,
     FindingKind.FAILED_DIRECTORY: failed_directory,
     FindingKind.AT_MIN_ISR: at_min_isr,
     FindingKind.UNDER_REPLICATED: under_replicated,
+    FindingKind.CANARY_SLOW: canary_slow,
     FindingKind.DISK_SOON: disk_soon,
     FindingKind.DISK_FULL: disk_full,
     FindingKind.QUORUM_FLAPPING: quorum_flapping,

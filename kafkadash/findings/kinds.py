@@ -22,9 +22,11 @@ class FindingKind(StrEnum):
     QUORUM_MARGIN = "quorum-margin"
     UNDER_MIN_ISR = "under-min-isr"
     BROKER_DOWN = "broker-down"
+    CANARY_FAILS = "canary-fails"
     FAILED_DIRECTORY = "failed-log-directory"
     AT_MIN_ISR = "at-min-isr"
     UNDER_REPLICATED = "under-replicated"
+    CANARY_SLOW = "canary-slow"
     DISK_SOON = "disk-full-soon"
     DISK_FULL = "disk-full"
     QUORUM_FLAPPING = "quorum-flapping"
@@ -80,6 +82,7 @@ class FactSource(StrEnum):
     CONFIGS = "configs"
     VERSIONS = "versions"
     GROUPS = "groups"
+    CANARY = "canary"
     PIPELINE = "pipeline"
     """Not read from the cluster: what the pipeline says of itself and makes of what was read."""
     AGES = "ages"
@@ -111,7 +114,7 @@ _CRITICAL, _WARNING, _UNKNOWN = HealthState.CRITICAL, HealthState.WARNING, Healt
 # missing leader, refused writes, a fenced broker or a failed directory is what a broker or the controller says of
 # itself, and whoever is on call should not wait for a second reading. Lost quorum, flapping and orphan throttles have
 # counted several readings already, and brokers that differ have done so for an hour; a forecast is made of days of
-# readings, and the next one is an hour away.
+# readings, and the next one is an hour away. Failed and slow canaries have been so in several probes.
 ABOUT: Mapping[FindingKind, FindingTraits] = {
     FindingKind.OFFLINE: FindingTraits(_CRITICAL, "Critical", "Offline partitions", FactSource.METADATA),
     FindingKind.QUORUM_LOST: FindingTraits(_CRITICAL, "Critical", "Controller quorum lost", FactSource.QUORUM),
@@ -122,12 +125,18 @@ ABOUT: Mapping[FindingKind, FindingTraits] = {
     FindingKind.BROKER_DOWN: FindingTraits(
         _CRITICAL, "Critical", "Broker down", FactSource.METADATA, many="{n} brokers are down"
     ),
+    FindingKind.CANARY_FAILS: FindingTraits(
+        _CRITICAL, "Critical", "Broker fails its canary", FactSource.CANARY, many="{n} brokers fail their canary"
+    ),
     FindingKind.FAILED_DIRECTORY: FindingTraits(
         _WARNING, "Disk", "Failed log directory", FactSource.LOG_DIRS, many="{n} log directories failed"
     ),
     FindingKind.AT_MIN_ISR: FindingTraits(_WARNING, "Warning", "Partitions at min-ISR", FactSource.METADATA, looks=2),
     FindingKind.UNDER_REPLICATED: FindingTraits(
         _WARNING, "Warning", "Under-replicated partitions", FactSource.METADATA, looks=2
+    ),
+    FindingKind.CANARY_SLOW: FindingTraits(
+        _WARNING, "Latency", "Broker is slow for clients", FactSource.CANARY, many="{n} brokers are slow for clients"
     ),
     FindingKind.DISK_SOON: FindingTraits(
         _WARNING,
@@ -209,6 +218,7 @@ class FindingCode(StrEnum):
     DOWN_NOT_REGISTERED = "broker-down-not-registered"
     DOWN_SILENT = "broker-down-silent"
     DOWN_UNSEEN = "brokers-down-never-seen"
+    CANARY_FAILED = "canary-failed-on-broker"
     DIRECTORY_FAILED = "log-directory-failed"
     NEXT_STOPS_WRITES = "next-lost-replica-stops-writes"
     NEXT_GOES_OFFLINE = "next-lost-replica-offline"
@@ -231,6 +241,7 @@ class FindingCode(StrEnum):
     LEADS_MORE = "broker-leads-more"
     LEADS_FEWER = "broker-leads-fewer"
     VERSIONS_DIFFER = "kafka-versions-differ"
+    CANARY_LATE = "canary-slow-on-broker"
     APIS_DIFFER = "api-versions-differ"
     CONFIGS_DIFFER = "broker-configs-differ"
     AWAY_FENCED = "empty-broker-fenced"

@@ -182,6 +182,17 @@ FINDING_MESSAGES: Mapping[FindingCode, FindingTemplate] = {
         "{keys:# broker config differs|# broker configs differ}",
         "{names:names}",
     ),
+    # Canary
+    FindingCode.CANARY_FAILED: _template(
+        "Broker {broker} failed {probes:# canary probe|# canary probes} in a row.",
+        "Broker {broker} fails its canary",
+        "{why:reason}",
+    ),
+    FindingCode.CANARY_LATE: _template(
+        "Records through broker {broker} take {milliseconds:,} ms from producer to consumer; the limit is {most:,} ms.",
+        "Broker {broker} is slow for clients",
+        "{milliseconds:,} ms from producer to consumer, median of the newest probes",
+    ),
     # Log directories
     FindingCode.DIRECTORY_FAILED: _template(
         f"{_DIRECTORY} failed.",

@@ -29,6 +29,8 @@ from kafkadash.findings.kinds import FindingKind
 from kafkadash.findings.models import Finding
 from kafkadash.history.models import DiskForecast, PipelineLedger
 from kafkadash.history.standing import pipeline_standing
+from kafkadash.monitoring.canary.rules import NEWEST, find_trouble
+from kafkadash.monitoring.canary.samples import load_newest
 from kafkadash.monitoring.eligible_replicas import LeaderCandidates, load_candidates
 from kafkadash.monitoring.freshness import newest_quorums, read_statuses
 from kafkadash.monitoring.groups.rules import LagState
@@ -77,11 +79,12 @@ def age_facts(cluster: Cluster, statuses: Mapping[str, RefreshStatus]) -> Cluste
         configs=statuses.get(CollectorKind.CONFIGS, NEVER),
         versions=statuses.get(CollectorKind.VERSIONS, NEVER),
         groups=statuses.get(CollectorKind.GROUPS),
+        canary=statuses.get(CollectorKind.CANARY),
     )
 
 
 def facts_of(cluster: Cluster, now: datetime) -> ClusterFacts:
-    """Everything that is stored about one cluster, in at most twenty queries.
+    """Everything that is stored about one cluster, in at most twenty-one queries.
 
     The ages are read first: facts that are stored meanwhile are then taken for older than they are, never for newer.
     """
@@ -106,6 +109,7 @@ def facts_of(cluster: Cluster, now: datetime) -> ClusterFacts:
         brokers=brokers,
         mixed_since=capable.mixed_since if capable else None,
         config_drift=_read_drift(cluster),
+        canaries=tuple(find_trouble(load_newest(cluster, NEWEST))) if facts.canary else (),
         zombies=tuple(
             sorted(f"{topic}-{partition}" for topic, partition, adding, removing in running if {*adding} & {*removing})
         ),

@@ -4,6 +4,7 @@ PUBLIC_MODULES = (
     "annotations",
     "brokers",
     "canary.rules",
+    "canary.samples",
     "cluster_bar",
     "collection",
     "configs",

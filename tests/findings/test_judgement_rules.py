@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from kafkadash.core.failures import FailureKind
 from kafkadash.core.messages import CodedMessage, as_message, coded
-from kafkadash.core.status import HealthState, RefreshStatus, is_stale
+from kafkadash.core.status import NEVER, HealthState, RefreshStatus, is_stale
 from kafkadash.findings.facts import (
     BrokerFact,
     ClusterFacts,
@@ -50,6 +50,7 @@ from kafkadash.findings.judgement import (
 )
 from kafkadash.findings.judges import MORE, MOST_NAMED, MOST_STOPPED, full_in, shorten_name
 from kafkadash.findings.kinds import FactSource, FindingCode, FindingKind, FindingNoteCode, JudgedFinding
+from kafkadash.monitoring.canary.rules import CanaryReason, CanaryTrouble
 from kafkadash.monitoring.groups.rules import LagState
 from tests.findings.well_cluster import (
     FRESH,
@@ -246,6 +247,30 @@ class TestBrokers:
         assert kinds(replace(WELL, config_drift=drift[1:])) == [], "a rolling restart"
 
 
+class TestCanary:
+    FAILS = CanaryTrouble(2, ago(minutes=2), 4, CanaryReason.REFUSED, "NOT_ENOUGH_REPLICAS")
+    SLOW = CanaryTrouble(3, ago(minutes=5), 10, median_ms=1400.2)
+    MEASURED = replace(WELL, canary=WELL.metadata)
+
+    def test_failed_and_slow_brokers_are_found(self) -> None:
+        facts = replace(self.MEASURED, canaries=(self.FAILS, self.SLOW))
+        fails, slow = evaluate(facts, NOW).found
+        why = coded(CanaryReason.REFUSED, detail="NOT_ENOUGH_REPLICAS")
+        assert (fails.kind, fails.scope, fails.since) == (FindingKind.CANARY_FAILS, "2", ago(minutes=2))
+        assert fails.message == coded(FindingCode.CANARY_FAILED, broker=2, probes=4, why=why)
+        assert (slow.kind, slow.scope) == (FindingKind.CANARY_SLOW, "3")
+        assert slow.message == coded(FindingCode.CANARY_LATE, broker=3, milliseconds=1400, most=1000)
+
+    def test_a_broker_that_is_away_has_a_finding_of_its_own(self) -> None:
+        away = tuple(replace(broker, fenced=broker.id == 2) for broker in WELL.brokers)
+        facts = replace(self.MEASURED, canaries=(self.FAILS,), brokers=away)
+        assert FindingKind.CANARY_FAILS not in kinds(facts)
+
+    def test_a_canary_that_was_stopped_leaves_nothing_open__one_that_is_silent_does(self) -> None:
+        assert FindingKind.CANARY_FAILS not in evaluate(WELL, NOW).blind
+        assert FindingKind.CANARY_FAILS in evaluate(replace(WELL, canary=NEVER), NOW).blind
+
+
 class TestLeaders:
     @staticmethod
     def led(*leaders: int, partitions: int | None = None) -> ClusterFacts:
@@ -431,6 +456,7 @@ def test_only_what_fails_now_is_critical() -> None:
         FindingKind.QUORUM_LOST,
         FindingKind.UNDER_MIN_ISR,
         FindingKind.BROKER_DOWN,
+        FindingKind.CANARY_FAILS,
     }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from kafkadash.kafka.api import PartitionProbe, ProbeFault
@@ -10,6 +12,7 @@ from kafkadash.monitoring.canary.rules import (
     CanaryReason,
     CanarySample,
     CanaryState,
+    find_trouble,
     judge_probes,
     sum_samples,
 )
@@ -50,3 +53,25 @@ def test_sums__what_was_not_measured_is_neither_available_nor_not() -> None:
     one, two = sum_samples(samples, {1, 2})
     assert (one.measured, one.failed, one.availability, one.median_ms, one.high_ms) == (3, 1, 0.75, 5.0, 100.0)
     assert (two.not_measured, two.availability, two.median_ms, two.newest) == (4, None, None, away)
+
+
+SLOW = CanaryReading(CanaryState.MEASURED, 1400.0, 1500.0)
+AWAY = CanaryReading(CanaryState.NOT_MEASURED, code=CanaryReason.LED_ELSEWHERE)
+
+
+@pytest.mark.parametrize(
+    ("readings", "since"),
+    [
+        ([OK, FAILED, FAILED], None),
+        ([OK, FAILED, FAILED, FAILED], 1),
+        ([FAILED, FAILED, FAILED, AWAY], None),
+        ([SLOW] * 4, None),
+        ([OK, SLOW, SLOW, SLOW, OK], 1),
+        ([OK, OK, SLOW, SLOW, OK], None),
+    ],
+    ids=["failed twice", "failed three times", "led elsewhere since", "too few", "slow", "slow at times"],
+)
+def test_trouble__needs_several_probes(readings: list[CanaryReading], since: int | None) -> None:
+    samples = [CanarySample(NOW + timedelta(seconds=30 * n), {1: each}) for n, each in enumerate(readings)]
+    found = [*find_trouble(samples)]
+    assert [each.since for each in found] == ([] if since is None else [samples[since].taken_at])

@@ -32,10 +32,11 @@ from kafkadash.monitoring.canary.rules import (
     CanaryState,
     sum_samples,
 )
+from kafkadash.monitoring.canary.samples import load_samples
 from kafkadash.monitoring.cluster_bar import cluster_bar, read_hint
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.freshness import FactFreshness, freshness_of, named_brokers
-from kafkadash.monitoring.models import BrokerState, CanaryPoint, CollectorKind, CollectorRun, TopicState
+from kafkadash.monitoring.models import BrokerState, CollectorKind, CollectorRun, TopicState
 
 RANGES = (ChartRange("hour", "hour", HOUR, 60), ChartRange("day", "day", 24 * HOUR, 600))
 _MARKS = {CanaryState.MEASURED: "ok", CanaryState.FAILED: "critical", CanaryState.NOT_MEASURED: "unknown"}
@@ -62,15 +63,6 @@ class CanaryLine:
     def percent(self) -> float | None:
         share = self.sums.availability
         return None if share is None else 100 * share
-
-
-def load_samples(cluster: Cluster, since: datetime) -> list[CanarySample]:
-    """Return the samples since then, oldest first. One query."""
-    points = CanaryPoint.objects.filter(cluster=cluster, format=1, taken_at__gte=since).order_by("taken_at")
-    return [
-        CanarySample(at, {int(broker): CanaryReading.from_json(stored) for broker, stored in readings.items()})
-        for at, readings in points.values_list("taken_at", "readings")
-    ]
 
 
 def describe_reading(reading: CanaryReading | None) -> CodedMessage | None:

@@ -6,10 +6,11 @@ that another broker took says nothing about this one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from itertools import takewhile
 from math import ceil
 from typing import Any
 
@@ -152,3 +153,40 @@ def _sum_broker(broker: int, readings: Sequence[CanaryReading | None]) -> Broker
 def find_percentile(ordered: Sequence[float], share: float) -> float | None:
     """Return the value at this share of ordered values, by nearest rank; None of none."""
     return ordered[max(0, ceil(share * len(ordered)) - 1)] if ordered else None
+
+
+NEWEST = 10
+"""Samples that are judged for findings."""
+FAILED_IN_A_ROW, SLOW_MS, LEAST_MEASURED = 3, 1000, 5
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryTrouble:
+    """A broker that fails its canary (``reason``), or is slow (``median_ms``). ``since``: the first sample of it."""
+
+    broker: int
+    since: datetime
+    probes: int
+    reason: CanaryReason | None = None
+    detail: str = ""
+    median_ms: float | None = None
+
+
+def find_trouble(samples: Sequence[CanarySample]) -> Iterator[CanaryTrouble]:
+    """Yield brokers of the newest sample whose last three probes failed, or whose median latency is above a second."""
+    for broker in sorted(samples[-1].readings) if samples else ():
+        own = [(each.taken_at, reading) for each in samples if (reading := each.readings.get(broker))]
+        failed = [*takewhile(lambda each: each[1].state is CanaryState.FAILED, reversed(own))]
+        if len(failed) >= FAILED_IN_A_ROW:
+            newest = failed[0][1]
+            yield CanaryTrouble(broker, failed[-1][0], len(failed), CanaryReason(newest.code), newest.detail)
+            continue
+        latencies = [
+            (at, reading.consumed_ms)
+            for at, reading in own
+            if reading.state is CanaryState.MEASURED and reading.consumed_ms is not None
+        ]
+        median = find_percentile(sorted(latency for _, latency in latencies), 0.5)
+        if len(latencies) >= LEAST_MEASURED and median is not None and median > SLOW_MS:
+            since = next(at for at, latency in latencies if latency > SLOW_MS)
+            yield CanaryTrouble(broker, since, len(latencies), median_ms=median)
