@@ -521,8 +521,10 @@ class GroupMember:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """Consumer group. ``state`` and ``type`` are Kafka's own words (org.apache.kafka.common.GroupState, GroupType):
-    Stable, Empty, PreparingRebalance, CompletingRebalance, Assigning, Reconciling, Dead, Unknown; Classic, Consumer.
+    """Group with committed offsets. ``state`` and ``type`` are Kafka's own words (org.apache.kafka.common.GroupState,
+    GroupType): Stable, Empty, PreparingRebalance, CompletingRebalance, Assigning, Reconciling, NotReady, Dead, Unknown;
+    Classic, Consumer (KIP-848), Streams (KIP-1071). A member of a streams group is assigned the source and repartition
+    partitions of its active tasks.
 
     ``assignor`` is '' while there is none, and of an empty group. ``members`` is None where the group could not be
     described: not the same as no members. ``coordinator`` is a broker's id, None where nobody said.
@@ -540,18 +542,27 @@ class GroupDescription:
 
 @dataclass(frozen=True, slots=True)
 class OtherGroup:
-    """A group that is no consumer group: ``kind`` is Kafka's word for its type ("share", "streams"), or for its
-    protocol where only that tells it apart ("connect"). ``state`` as of ``GroupDescription``.
+    """A group without committed offsets to judge: ``kind`` is Kafka's word for its type ("share", or one of a newer
+    Kafka), or for its protocol where only that tells it apart ("connect"). ``state`` is Kafka's word.
+
+    ``members`` and ``coordinator`` are those of a share group (``is_share``, KIP-932) as of ``GroupDescription``; None
+    for any other.
     """
 
     name: str
     kind: str
     state: str
+    is_share: bool = False
+    coordinator: int | None = None
+    members: Sequence[GroupMember] | None = None
+    error: ItemError | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
-    """``errors``: brokers that did not list theirs, so that groups may be missing. ``others``: no consumer groups."""
+    """``errors``: brokers that did not list theirs, so that groups may be missing. ``others``: share groups, and those
+    that only the list tells of.
+    """
 
     groups: Mapping[str, GroupDescription]
     errors: Mapping[int, ItemError]
@@ -579,6 +590,27 @@ class CommittedOffsets:
     finished_at: float
 
 
+class ShareOffset(NamedTuple):
+    """Share partition (KIP-932): ``start`` is its start offset, before which each record is acknowledged or archived;
+    None as long as no record of it was read, and where Kafka has an error. ``lag``: records from there to the log end
+    that are neither, those in flight included (KIP-1226); None where Kafka does not tell, as before 4.2.
+    """
+
+    start: int | None
+    lag: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShareOffsets:
+    """``offsets``: share group → topic → partition → offset. Each asked group is in ``offsets`` or in ``errors``, and
+    in both where a partition has an error.
+    """
+
+    offsets: Mapping[str, Mapping[str, Mapping[int, ShareOffset]]]
+    errors: Mapping[str, ItemError]
+    taken_at: float
+
+
 class LogSpan(NamedTuple):
     """Log span of a partition, as its leader answered: ``start`` is the log start, ``end`` the offset of the next
     record that consumers can read (high watermark), in records; ``taken_at`` in seconds since the epoch.
@@ -604,8 +636,13 @@ class KafkaGroups(Protocol):
     def groups(self, *, deadline: float) -> GroupListing:
         """All groups of the protocol types "consumer" and '' (offsets committed without one), with their members.
 
-        Of both protocols, classic and KIP-848. Of share groups, streams groups and others only what the list tells.
+        Of the protocols classic, KIP-848 and KIP-1071 (streams), and share groups (KIP-932) with their members. Of
+        others only what the list tells.
         """
+        ...
+
+    def share_offsets(self, groups: Collection[str], *, deadline: float) -> ShareOffsets:
+        """Return start offsets and lag of these share groups, as DescribeShareGroupOffsets (90) answers them."""
         ...
 
     def committed(self, groups: Collection[str], *, deadline: float) -> CommittedOffsets:

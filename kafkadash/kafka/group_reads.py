@@ -1,8 +1,9 @@
-"""Reads of consumer groups: coordinators, ListGroups and descriptions of members, and committed offsets (OffsetFetch).
+"""Reads of groups: coordinators, ListGroups and descriptions of members, and committed offsets (OffsetFetch).
 
-A broker lists the groups that it coordinates. Empty groups need no second request. Groups of the newer protocol
-(KIP-848) have a describe request of their own. A group that one of the two requests does not know is asked for by the
-other, because it may just have been converted, and is left out if that does not know it either: it was deleted.
+A broker lists the groups that it coordinates. Empty groups need no second request. Groups of the newer protocols
+(KIP-848, streams, share) have a describe request each. A group that one of these requests does not know is asked for by
+the next, because it may just have been converted, and is left out if none knows it: it was deleted. Of groups of other
+types, which a newer Kafka may have, there is what the list tells.
 Requests take many groups at a time, each sent to its coordinator, and again while coordinators are moving.
 
 A broker does not decode the assignment of a classic member, and takes any text as a client id or a group instance id.
@@ -35,6 +36,8 @@ from kafkadash.kafka.api import (
     NotSupported,
     Offsets,
     OtherGroup,
+    ShareOffset,
+    ShareOffsets,
 )
 from kafkadash.kafka.dispatch import BrokerAnswer, BrokerRequest, FanOut
 from kafkadash.kafka.error_codes import COORDINATOR_MOVES, UNSUPPORTED_VERSION, call_failure, item_error
@@ -53,13 +56,25 @@ from kafkadash.kafka.messages import (
     MetadataAnswer,
     OffsetFetchAnswer,
     OneAtATime,
+    ShareGroup,
+    ShareGroupsAnswer,
+    ShareMember,
+    ShareOffsetsAnswer,
+    ShareTopic,
+    StreamsGroup,
+    StreamsGroupsAnswer,
+    StreamsMember,
+    StreamsSubtopology,
     committed_request,
     coordinators_request,
     describe_consumer_groups_request,
     describe_groups_request,
+    describe_share_groups_request,
+    describe_streams_groups_request,
     list_groups_request,
     metadata_request,
     name_operations,
+    share_offsets_request,
 )
 
 DESCRIBE_GROUP = "Describe on the group"
@@ -253,8 +268,10 @@ def clean_text(text: str) -> str:
 
 
 GROUPS_PER_DESCRIBE = 200
-CLASSIC, CONSUMER = "Classic", "Consumer"
-_TYPES = {"": CLASSIC, "classic": CLASSIC, "consumer": CONSUMER}  # before v5 (Kafka 3.8) there is but one
+CLASSIC, CONSUMER, STREAMS, SHARE = "Classic", "Consumer", "Streams", "Share"
+# Before v5 (Kafka 3.8) there is but one, without a name.
+_TYPES = {"": CLASSIC, "classic": CLASSIC, "consumer": CONSUMER, "streams": STREAMS, "share": SHARE}
+_WITH_COMMITS = (CLASSIC, CONSUMER, STREAMS)
 _PROTOCOL_TYPES = ("consumer", "")
 _STATES = {
     word.lower(): word
@@ -280,7 +297,8 @@ class GroupReading:
         self._locator = CoordinatorLocator(talk, self._describe, self._fail)
         self._listed: dict[str, GroupDescription] = {}
         self._others: dict[str, OtherGroup] = {}
-        self._not_there: set[str] = set()  # as the type that it was listed as
+        self._kinds: Sequence[str] = (*_WITH_COMMITS, SHARE)
+        self._not_there: defaultdict[str, set[str]] = defaultdict(set)  # types that a group is not of
         self._found: dict[str, GroupDescription] = {}
         self._errors: dict[int, ItemError] = {}
         self._taken_at: list[float] = []
@@ -295,13 +313,21 @@ class GroupReading:
         self._talk.run()
         if not self._taken_at and self._refused:
             raise call_failure(self._refused[0], "ListGroups", permission=_LIST_GROUPS)
-        return GroupListing(self._found, self._errors, min(self._taken_at, default=clock.seconds()), self._others)
+        shares = {name: group for name, group in self._found.items() if group.type == SHARE}
+        return GroupListing(
+            {name: group for name, group in self._found.items() if name not in shares},
+            self._errors,
+            min(self._taken_at, default=clock.seconds()),
+            self._others | {name: _as_share(group) for name, group in shares.items()},
+        )
 
     def read_named(self, groups: Collection[str]) -> Mapping[str, GroupDescription]:
-        """Describe these groups only. Nobody says of which type they are: both requests are tried.
+        """Describe these groups only. Nobody says of which type they are: all requests but that of share groups are
+        tried.
 
         Raises KafkaFailure when nobody answered.
         """
+        self._kinds = _WITH_COMMITS
         self._listed = {name: GroupDescription(name, "Unknown", CLASSIC, "", "", None, members=None) for name in groups}
         self._locator.locate(list(self._listed))
         self._talk.run()
@@ -355,16 +381,29 @@ class GroupReading:
 
     def _describe(self, broker: int, groups: Sequence[str]) -> None:
         """Describe the groups that this broker coordinates, as far as is known."""
-        by_type: dict[str, list[str]] = {CLASSIC: [], CONSUMER: []}
+        by_type: defaultdict[str, list[str]] = defaultdict(list)
         for name in groups:
             group = self._listed[name]
             if group.state == "Empty" and name not in self._not_there:
                 self._found.setdefault(name, group)
             else:
                 by_type[group.type].append(name)
+        self._ask_all(broker, by_type)
+
+    def _ask_all(self, broker: int, by_type: Mapping[str, Sequence[str]]) -> None:
         for kind, names in by_type.items():
             for start in range(0, len(names), GROUPS_PER_DESCRIBE):
                 self._ask(broker, kind, names[start : start + GROUPS_PER_DESCRIBE])
+
+    def _ask_next(self, broker: int, kind: str, groups: Sequence[str]) -> None:
+        """Ask for groups that are not of this type as another one; what is of none is left out."""
+        by_type: defaultdict[str, list[str]] = defaultdict(list)
+        for name in groups:
+            self._not_there[name].add(kind)
+            other = next((each for each in self._kinds if each not in self._not_there[name]), None)
+            if other is not None:
+                by_type[other].append(name)
+        self._ask_all(broker, by_type)
 
     def _ask(self, broker: int, kind: str, groups: Sequence[str]) -> None:
         with_rights = self._rights is not None
@@ -373,6 +412,16 @@ class GroupReading:
                 lambda offered: describe_groups_request(offered, groups, with_rights=with_rights)
             )
             self._talk.ask(broker, classic, partial(self._told_classic, broker, groups))
+        elif kind == STREAMS:
+            streams: BrokerRequest[StreamsGroupsAnswer] = BrokerRequest(
+                lambda offered: describe_streams_groups_request(offered, groups)
+            )
+            self._talk.ask(broker, streams, partial(self._told_streams, broker, groups))
+        elif kind == SHARE:
+            share: BrokerRequest[ShareGroupsAnswer] = BrokerRequest(
+                lambda offered: describe_share_groups_request(offered, groups)
+            )
+            self._talk.ask(broker, share, partial(self._told_share, broker, groups))
         else:
             newer: BrokerRequest[ConsumerGroupsAnswer] = BrokerRequest(
                 lambda offered: describe_consumer_groups_request(offered, groups, with_rights=with_rights)
@@ -410,6 +459,45 @@ class GroupReading:
             if self._rights is not None:
                 self._rights[name] = rows[name].authorized_operations
 
+    def _told_share(
+        self, broker: int, groups: Sequence[str], result: BrokerAnswer[ShareGroupsAnswer] | KafkaFailure
+    ) -> None:
+        if isinstance(result, KafkaFailure):
+            self._not_told(broker, SHARE, groups, result)
+            return
+        rows = {row.group_id: row for row in result.response.groups}
+        for name in self._answered(broker, SHARE, groups, {name: row.error_code for name, row in rows.items()}):
+            self._found[name] = _read_share(broker, rows[name])
+
+    def _told_streams(
+        self, broker: int, groups: Sequence[str], result: BrokerAnswer[StreamsGroupsAnswer] | KafkaFailure
+    ) -> None:
+        """A task reads its partition of each source topic that has one: how many they have is asked first."""
+        if isinstance(result, KafkaFailure):
+            self._not_told(broker, STREAMS, groups, result)
+            return
+        rows = {row.group_id: row for row in result.response.groups}
+        codes = {name: row.error_code for name, row in rows.items()}
+        described = [rows[name] for name in self._answered(broker, STREAMS, groups, codes)]
+        several = [topics for row in described for topics in _list_sources(row).values() if len(topics) > 1]
+        topics = sorted({topic for each in several for topic in each})
+        if not topics:
+            self._keep_streams(broker, described, {})
+            return
+        sizes: BrokerRequest[MetadataAnswer] = BrokerRequest(lambda offered: metadata_request(offered, topics))
+        self._talk.ask(None, sizes, partial(self._told_sizes, broker, described))
+
+    def _told_sizes(
+        self, broker: int, described: Sequence[StreamsGroup], result: BrokerAnswer[MetadataAnswer] | KafkaFailure
+    ) -> None:
+        topics = () if isinstance(result, KafkaFailure) else result.response.topics
+        sizes = {topic.name or "": len(topic.partitions) for topic in topics if not topic.error_code}
+        self._keep_streams(broker, described, sizes)
+
+    def _keep_streams(self, broker: int, described: Sequence[StreamsGroup], sizes: Mapping[str, int]) -> None:
+        for row in described:
+            self._found[row.group_id] = _read_streams(broker, row, sizes)
+
     def _not_told(self, broker: int, kind: str, groups: Sequence[str], failure: KafkaFailure) -> None:
         if isinstance(failure, AnswerTooLarge) and len(groups) > 1:
             half = len(groups) // 2
@@ -419,8 +507,9 @@ class GroupReading:
         errors = dict.fromkeys(groups, ItemError(failure.message))
         if isinstance(failure, KafkaUnreachable):  # it may have stopped, and another one takes its groups
             self._locator.locate_again(errors)
-        elif isinstance(failure, NotSupported):  # where there is no other type, a group that is not of one is gone
+        elif isinstance(failure, NotSupported):  # where there is no such type, a group may be of another or gone
             self._fail_all({name: error for name, error in errors.items() if name not in self._not_there})
+            self._ask_next(broker, kind, [name for name in groups if name in self._not_there])
         else:
             self._fail_all(errors)
 
@@ -438,16 +527,12 @@ class GroupReading:
                 self._fail(name, ItemError(coded(KafkaErrorCode.NOT_IN_ANSWER, subject=subject)))
             elif code in COORDINATOR_MOVES:
                 moved[name] = item_error(code, subject)
-            elif code == UNSUPPORTED_VERSION and name in self._not_there:
-                continue  # a broker with ZooKeeper offers the newer request, and has no groups of its type
-            elif code != GROUP_ID_NOT_FOUND:
+            elif code == GROUP_ID_NOT_FOUND or (code == UNSUPPORTED_VERSION and name in self._not_there):
+                other.append(name)  # a broker offers requests of protocols that are off, and has no groups of them
+            else:
                 self._fail(name, item_error(code, subject, permission=DESCRIBE_GROUP))
-            elif name not in self._not_there:
-                self._not_there.add(name)
-                other.append(name)
         self._locator.locate_again(moved)
-        if other:
-            self._ask(broker, CONSUMER if kind == CLASSIC else CLASSIC, other)
+        self._ask_next(broker, kind, other)
         return described
 
     def _fail_all(self, errors: Mapping[str, ItemError]) -> None:
@@ -465,8 +550,9 @@ def _read_listed(broker: int, row: ListedGroup) -> GroupDescription | OtherGroup
     kind, state = _TYPES.get(told), _normalize_state(row.group_state)
     if state == "Dead":
         return None
-    if kind is None or row.protocol_type not in _PROTOCOL_TYPES:
-        return OtherGroup(row.group_id, clean_text(told if kind is None else row.protocol_type), state)
+    if kind is None or (kind in (CLASSIC, CONSUMER) and row.protocol_type not in _PROTOCOL_TYPES):
+        word = state if state != "Unknown" else clean_text(row.group_state or "") or state
+        return OtherGroup(row.group_id, clean_text(told if kind is None else row.protocol_type), word)
     return GroupDescription(row.group_id, state, kind, row.protocol_type, "", broker, members=())
 
 
@@ -478,11 +564,7 @@ def _read_classic(broker: int, row: DescribedGroup, assignments: AssignmentReadi
         for member, of_it in zip(row.members, assigned, strict=True)
     ]
     unreadable = [member.member_id for member, of_it in zip(members, assigned, strict=True) if of_it is None]
-    error = None
-    if unreadable:
-        error = ItemError(
-            coded(KafkaErrorCode.ASSIGNMENT_UNREADABLE, group=clean_text(row.group_id), member=unreadable[0])
-        )
+    error = _name_unreadable(row.group_id, unreadable)
     return GroupDescription(
         row.group_id,
         _normalize_state(row.group_state),
@@ -515,8 +597,77 @@ def _read_consumer(broker: int, row: ConsumerGroup) -> GroupDescription:
     )
 
 
+def _as_share(group: GroupDescription) -> OtherGroup:
+    told = (group.coordinator, group.members, group.error)
+    return OtherGroup(group.name, "share", group.state, True, *told)  # noqa: FBT003
+
+
+def _read_share(broker: int, row: ShareGroup) -> GroupDescription:
+    """Members of a share group share partitions: each partition may be assigned to several."""
+    members = [
+        _member(
+            member, None, {topic.topic_name: tuple(topic.partitions) for topic in member.assignment.topic_partitions}
+        )
+        for member in row.members
+    ]
+    state = _normalize_state(row.group_state)
+    return GroupDescription(row.group_id, state, SHARE, "share", clean_text(row.assignor_name or ""), broker, members)
+
+
+def _list_sources(row: StreamsGroup) -> dict[str, list[str]]:
+    """Subtopology → topics that its tasks read; none while the topology is not configured."""
+    subtopologies: Sequence[StreamsSubtopology] = (row.topology.subtopologies if row.topology else None) or ()
+    found = {}
+    for each in subtopologies:
+        names = [*each.source_topics, *(topic.name for topic in each.repartition_source_topics)]
+        found[each.subtopology_id] = [
+            name for name in dict.fromkeys(names) if LEGAL_TOPIC_NAME.match(name.encode("utf-8", "replace"))
+        ]
+    return found
+
+
+def _read_streams(broker: int, row: StreamsGroup, sizes: Mapping[str, int]) -> GroupDescription:
+    """``sizes``: partitions of topics, as far as known. A member with more than 50,000 partitions has none here, and
+    the error of the group names it.
+    """
+    sources = _list_sources(row)
+    assigned = [_read_tasks(member, sources, sizes) for member in row.members]
+    members = [
+        _member(member, member.instance_id, of_it or {}) for member, of_it in zip(row.members, assigned, strict=True)
+    ]
+    unreadable = [member.member_id for member, of_it in zip(members, assigned, strict=True) if of_it is None]
+    error = _name_unreadable(row.group_id, unreadable)
+    return GroupDescription(
+        row.group_id, _normalize_state(row.group_state), STREAMS, "streams", "", broker, members, error
+    )
+
+
+def _read_tasks(
+    member: StreamsMember, sources: Mapping[str, Sequence[str]], sizes: Mapping[str, int]
+) -> dict[str, tuple[int, ...]] | None:
+    found: dict[str, tuple[int, ...]] = {}
+    left = MAX_ASSIGNED_PARTITIONS
+    for tasks in member.assignment.active_tasks:
+        for topic in sources.get(tasks.subtopology_id, ()):
+            left -= len(tasks.partitions)
+            if left < 0:
+                return None
+            here = [number for number in tasks.partitions if 0 <= number < sizes.get(topic, number + 1)]
+            if here:
+                found[topic] = (*found.get(topic, ()), *here)
+    return found
+
+
+def _name_unreadable(group: str, members: Sequence[str]) -> ItemError | None:
+    if not members:
+        return None
+    return ItemError(coded(KafkaErrorCode.ASSIGNMENT_UNREADABLE, group=clean_text(group), member=members[0]))
+
+
 def _member(
-    row: DescribedMember | ConsumerMember, instance: str | None, assigned: Mapping[str, Sequence[int]]
+    row: DescribedMember | ConsumerMember | ShareMember | StreamsMember,
+    instance: str | None,
+    assigned: Mapping[str, Sequence[int]],
 ) -> GroupMember:
     return GroupMember(
         clean_text(row.member_id),
@@ -614,3 +765,77 @@ class CommittedReading:
 
     def _fail(self, group: str, error: ItemError) -> None:
         self._errors[group] = error
+
+
+class ShareReading:
+    """Collects start offsets and lag of the share groups of one call."""
+
+    def __init__(self, talk: FanOut) -> None:
+        self._talk = talk
+        self._locator = CoordinatorLocator(talk, self._ask_there, self._fail)
+        self._found: dict[str, Mapping[str, Mapping[int, ShareOffset]]] = {}
+        self._errors: dict[str, ItemError] = {}
+        self._taken_at: list[float] = []
+
+    def read(self, groups: Collection[str]) -> ShareOffsets:
+        """Raises KafkaFailure when nobody answered anything."""
+        self._locator.locate(list(dict.fromkeys(groups)))
+        self._talk.run()
+        return ShareOffsets(self._found, self._errors, min(self._taken_at, default=clock.seconds()))
+
+    def _ask_there(self, broker: int, groups: list[str]) -> None:
+        for start in range(0, len(groups), GROUPS_PER_FETCH):
+            self._ask(broker, groups[start : start + GROUPS_PER_FETCH])
+
+    def _ask(self, broker: int, groups: Sequence[str]) -> None:
+        ask: BrokerRequest[ShareOffsetsAnswer] = BrokerRequest(lambda offered: share_offsets_request(offered, groups))
+        self._talk.ask(broker, ask, partial(self._told, broker, groups))
+
+    def _told(
+        self, broker: int, groups: Sequence[str], result: BrokerAnswer[ShareOffsetsAnswer] | KafkaFailure
+    ) -> None:
+        if isinstance(result, AnswerTooLarge) and len(groups) > 1:
+            half = len(groups) // 2
+            self._ask(broker, groups[:half])
+            self._ask(broker, groups[half:])
+            return
+        if isinstance(result, KafkaUnreachable):  # it may have stopped, and another one takes its groups
+            self._locator.locate_again(dict.fromkeys(groups, ItemError(result.message)))
+            return
+        if isinstance(result, KafkaFailure):
+            for group in groups:
+                self._fail(group, ItemError(result.message))
+            return
+        self._taken_at.append(result.taken_at)
+        rows = {row.group_id: row for row in result.response.groups}
+        moved: dict[str, ItemError] = {}
+        for group in groups:
+            row = rows.get(group)
+            subject = f"Start offsets of group {group} cannot be read"
+            code = None if row is None else row.error_code
+            if row is None or code is None:
+                self._fail(group, ItemError(coded(KafkaErrorCode.NOT_IN_ANSWER, subject=subject)))
+            elif code == 0:
+                self._found[group] = {topic.topic_name: _read_share_topic(topic) for topic in row.topics}
+                if wrong := next((p.error_code for topic in row.topics for p in topic.partitions if p.error_code), 0):
+                    self._fail(group, item_error(wrong, subject, permission=DESCRIBE_GROUP))
+            elif code == GROUP_ID_NOT_FOUND:
+                self._found[group] = {}
+            elif code in COORDINATOR_MOVES:
+                moved[group] = item_error(code, subject)
+            else:
+                self._fail(group, item_error(code, subject, permission=DESCRIBE_GROUP))
+        self._locator.locate_again(moved)
+
+    def _fail(self, group: str, error: ItemError) -> None:
+        self._errors[group] = error
+
+
+def _read_share_topic(topic: ShareTopic) -> dict[int, ShareOffset]:
+    return {
+        row.partition_index: ShareOffset(
+            row.start_offset if row.start_offset >= 0 and not row.error_code else None,
+            row.lag if row.lag >= 0 and not row.error_code else None,
+        )
+        for row in topic.partitions
+    }

@@ -79,6 +79,24 @@ with warnings.catch_warnings():
     class ConsumerGroupDescribeResponse(ApiMessage, load_json="kafkadash.kafka.schemas"):
         """Found by its request through the library's registry."""
 
+    class ShareGroupDescribeRequest(ApiMessage, load_json="kafkadash.kafka.schemas"):
+        """KIP-932 (Kafka 4.1; version 0 of 4.0 was removed)."""
+
+    class ShareGroupDescribeResponse(ApiMessage, load_json="kafkadash.kafka.schemas"):
+        """Found by its request through the library's registry."""
+
+    class DescribeShareGroupOffsetsRequest(ApiMessage, load_json="kafkadash.kafka.schemas"):
+        """KIP-932 (Kafka 4.0); with lag from version 1 on (KIP-1226, Kafka 4.2)."""
+
+    class DescribeShareGroupOffsetsResponse(ApiMessage, load_json="kafkadash.kafka.schemas"):
+        """Found by its request through the library's registry."""
+
+    class StreamsGroupDescribeRequest(ApiMessage, load_json="kafkadash.kafka.schemas"):
+        """KIP-1071 (Kafka 4.1)."""
+
+    class StreamsGroupDescribeResponse(ApiMessage, load_json="kafkadash.kafka.schemas"):
+        """Found by its request through the library's registry."""
+
     class UnregisterBrokerRequest(ApiMessage, load_json="kafkadash.kafka.schemas"):
         """KIP-631 (Kafka 2.8)."""
 

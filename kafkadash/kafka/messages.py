@@ -48,6 +48,7 @@ from kafkadash.kafka.kafka_python import (
     DescribeLogDirsResponse,
     DescribeQuorumRequest,
     DescribeQuorumResponse,
+    DescribeShareGroupOffsetsRequest,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
     ElectLeadersRequest,
@@ -70,6 +71,8 @@ from kafkadash.kafka.kafka_python import (
     OffsetDeleteResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
+    ShareGroupDescribeRequest,
+    StreamsGroupDescribeRequest,
     UnregisterBrokerRequest,
 )
 
@@ -271,6 +274,7 @@ def require_api(offered: ApiRanges, api_key: int, what: str, *, at_least: int = 
 
 
 OFFSET_FETCH, FIND_COORDINATOR, DESCRIBE_GROUPS, LIST_GROUPS, DESCRIBE_CONSUMER_GROUPS = 9, 10, 15, 16, 69
+DESCRIBE_SHARE_GROUPS, DESCRIBE_STREAMS_GROUPS, DESCRIBE_SHARE_OFFSETS = 77, 89, 90
 # org.apache.kafka.common.requests.ListOffsetsRequest.CONSUMER_REPLICA_ID: the leader answers what consumers can read.
 ASK_AS_CONSUMER = -1
 READ_UNCOMMITTED = 0
@@ -311,6 +315,94 @@ class ConsumerGroupsAnswer(KafkaResponse, Protocol):
     groups: Sequence[ConsumerGroup]
 
 
+class ShareMember(Protocol):
+    member_id: str
+    client_id: str
+    client_host: str
+    assignment: MemberAssignment
+
+
+class ShareGroup(Protocol):
+    error_code: int
+    group_id: str
+    group_state: str
+    assignor_name: str
+    members: Sequence[ShareMember]
+
+
+class ShareGroupsAnswer(KafkaResponse, Protocol):
+    groups: Sequence[ShareGroup]
+
+
+class SharePartition(Protocol):
+    """``start_offset`` and ``lag`` are −1 where they are not known; ``lag`` always is before version 1."""
+
+    partition_index: int
+    start_offset: int
+    lag: int
+    error_code: int
+
+
+class ShareTopic(Protocol):
+    topic_name: str
+    partitions: Sequence[SharePartition]
+
+
+class ShareGroupOffsets(Protocol):
+    group_id: str
+    topics: Sequence[ShareTopic]
+    error_code: int
+
+
+class ShareOffsetsAnswer(KafkaResponse, Protocol):
+    groups: Sequence[ShareGroupOffsets]
+
+
+class RepartitionTopic(Protocol):
+    name: str
+
+
+class StreamsSubtopology(Protocol):
+    subtopology_id: str
+    source_topics: Sequence[str]
+    repartition_source_topics: Sequence[RepartitionTopic]
+
+
+class StreamsTopology(Protocol):
+    """``subtopologies`` is None where source topics are missing, or do not have the partitions they need."""
+
+    subtopologies: Sequence[StreamsSubtopology] | None
+
+
+class StreamsTasks(Protocol):
+    subtopology_id: str
+    partitions: Sequence[int]
+
+
+class StreamsAssignment(Protocol):
+    active_tasks: Sequence[StreamsTasks]
+
+
+class StreamsMember(Protocol):
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    assignment: StreamsAssignment
+
+
+class StreamsGroup(Protocol):
+    error_code: int
+    group_id: str
+    group_state: str
+    topology: StreamsTopology | None
+    members: Sequence[StreamsMember]
+
+
+class StreamsGroupsAnswer(KafkaResponse, Protocol):
+    groups: Sequence[StreamsGroup]
+
+
 def list_groups_request(offered: ApiRanges) -> Request:
     """All states and types: filters of one version are unknown to the one before."""
     require_api(offered, LIST_GROUPS, "ListGroups")
@@ -329,6 +421,27 @@ def describe_consumer_groups_request(
     require_api(offered, DESCRIBE_CONSUMER_GROUPS, "ConsumerGroupDescribe (Kafka 3.7)")
     make: Any = ConsumerGroupDescribeRequest  # its base class has no types
     return make(group_ids=list(groups), include_authorized_operations=with_rights)
+
+
+def describe_streams_groups_request(offered: ApiRanges, groups: Collection[str]) -> Request:
+    """Raises NotSupported before Kafka 4.1, where no group is of that type."""
+    require_api(offered, DESCRIBE_STREAMS_GROUPS, "StreamsGroupDescribe (Kafka 4.1)")
+    make: Any = StreamsGroupDescribeRequest
+    return make(group_ids=list(groups), include_authorized_operations=False)
+
+
+def describe_share_groups_request(offered: ApiRanges, groups: Collection[str]) -> Request:
+    """Raises NotSupported before Kafka 4.1: the version of 4.0 was for early access, and no other broker knows it."""
+    require_api(offered, DESCRIBE_SHARE_GROUPS, "ShareGroupDescribe (Kafka 4.1)", at_least=1)
+    make: Any = ShareGroupDescribeRequest
+    return make(group_ids=list(groups), include_authorized_operations=False)
+
+
+def share_offsets_request(offered: ApiRanges, groups: Collection[str]) -> Request:
+    """Of all partitions of these share groups."""
+    require_api(offered, DESCRIBE_SHARE_OFFSETS, "DescribeShareGroupOffsets (Kafka 4.1)")
+    make: Any = DescribeShareGroupOffsetsRequest
+    return make(groups=[make.DescribeShareGroupOffsetsRequestGroup(group_id=name, topics=None) for name in groups])
 
 
 def coordinators_request(offered: ApiRanges, groups: Sequence[str]) -> Request:

@@ -46,6 +46,7 @@ from kafkadash.kafka.api import (
     NotSupported,
     OffsetKind,
     OffsetQuery,
+    ShareOffsets,
 )
 from kafkadash.kafka.dispatch import BrokerAnswer, BrokerRequest, ClusterWire, ConnectionPool, FanOut, WireClosed
 from kafkadash.kafka.error_codes import (
@@ -57,7 +58,7 @@ from kafkadash.kafka.error_codes import (
     item_error,
 )
 from kafkadash.kafka.errors import KafkaErrorCode
-from kafkadash.kafka.group_reads import CommittedReading, GroupReading
+from kafkadash.kafka.group_reads import CommittedReading, GroupReading, ShareReading
 from kafkadash.kafka.kafka_python import DescribeClusterRequest, MetadataRequest
 from kafkadash.kafka.messages import (
     DESCRIBE_CLUSTER,
@@ -786,6 +787,9 @@ class WireAdmin:
 
     def committed(self, groups: Collection[str], *, deadline: float) -> CommittedOffsets:
         return self._talk(lambda talk: CommittedReading(talk).read(groups), deadline)
+
+    def share_offsets(self, groups: Collection[str], *, deadline: float) -> ShareOffsets:
+        return self._talk(lambda talk: ShareReading(talk).read(groups), deadline)
 
     def log_spans(self, partitions: Mapping[str, Collection[int]], *, deadline: float) -> LogSpans:
         return self._talk(lambda talk: SpanReading(talk).read(partitions), deadline)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 OFFSET_COMMIT, DELETE_GROUPS, OFFSET_DELETE = 8, 42, 47
 OFFSET_FETCH, FIND_COORDINATOR, DESCRIBE_GROUPS, LIST_GROUPS, DESCRIBE_CONSUMER_GROUPS = 9, 10, 15, 16, 69
+DESCRIBE_SHARE_GROUPS, DESCRIBE_STREAMS_GROUPS, DESCRIBE_SHARE_OFFSETS = 77, 89, 90
 
 
 @dataclass(slots=True)
@@ -37,6 +38,10 @@ class FakeMember:
 
 @dataclass(slots=True)
 class FakeGroup:
+    """``shared``: topic → partition → start offset and lag of a share group. A streams group has one subtopology: its
+    tasks are the partitions that a member is assigned of any topic, and read all topics of ``sources``.
+    """
+
     name: str
     coordinator: int
     type: str = "classic"
@@ -45,6 +50,8 @@ class FakeGroup:
     assignor: str = "range"
     members: list[FakeMember] = field(default_factory=list)
     committed: dict[str, dict[int, int]] = field(default_factory=dict)
+    shared: dict[str, dict[int, tuple[int, int]]] = field(default_factory=dict)
+    sources: tuple[str, ...] = ()
 
 
 class FakeGroups:
@@ -204,6 +211,148 @@ def _consumer_group(model: ClusterModel, broker: FakeBroker, entities: Entities,
             for member in group.members
         ),
     )
+
+
+def describe_share_groups(
+    model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool
+) -> Any:
+    rows = [(name, _typed_group(model, broker, name, "share", denied)) for name in request.group_ids]
+    return entities.new(
+        "ShareGroupDescribeResponse",
+        throttle_time=timedelta(0),
+        groups=tuple(
+            entities.new(
+                "DescribedGroup",
+                **_head(name, code, group),
+                assignor_name="simple",
+                members=tuple(
+                    entities.new(
+                        "Member",
+                        member_id=member.id,
+                        rack_id=None,
+                        member_epoch=1,
+                        client_id=member.client,
+                        client_host="/127.0.0.1",
+                        subscribed_topic_names=tuple(member.assigned),
+                        assignment=_assigned_topics(model, entities, member.assigned),
+                    )
+                    for member in group.members
+                ),
+            )
+            for name, (code, group) in rows
+        ),
+    )
+
+
+def describe_streams_groups(
+    model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool
+) -> Any:
+    rows = [(name, _typed_group(model, broker, name, "streams", denied)) for name in request.group_ids]
+    return entities.new(
+        "StreamsGroupDescribeResponse",
+        throttle_time=timedelta(0),
+        groups=tuple(_streams_group(entities, name, code, group) for name, (code, group) in rows),
+    )
+
+
+def _streams_group(entities: Entities, name: str, code: ErrorCode, group: FakeGroup) -> Any:
+    subtopology = entities.new(
+        "Subtopology",
+        subtopology_id="0",
+        source_topics=group.sources,
+        repartition_sink_topics=(),
+        state_changelog_topics=(),
+        repartition_source_topics=(),
+    )
+
+    def assignment(member: FakeMember) -> Any:
+        tasks = sorted({number for numbers in member.assigned.values() for number in numbers})
+        active = (entities.new("TaskIds", subtopology_id="0", partitions=tuple(tasks)),)
+        return entities.new("Assignment", active_tasks=active, standby_tasks=(), warmup_tasks=())
+
+    return entities.new(
+        "DescribedGroup",
+        **_head(name, code, group),
+        topology=entities.new("Topology", epoch=1, subtopologies=(subtopology,)),
+        members=tuple(
+            entities.new(
+                "Member",
+                member_id=member.id,
+                member_epoch=1,
+                instance_id=member.instance,
+                rack_id=None,
+                client_id=member.client,
+                client_host="/127.0.0.1",
+                topology_epoch=1,
+                process_id="p",
+                user_endpoint=None,
+                client_tags=(),
+                task_offsets=(),
+                task_end_offsets=(),
+                assignment=assignment(member),
+                target_assignment=assignment(member),
+                is_classic=False,
+            )
+            for member in group.members
+        ),
+    )
+
+
+def describe_share_offsets(
+    model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool
+) -> Any:
+    """Of a partition with a start offset below 0: UNKNOWN_TOPIC_OR_PARTITION."""
+    kind = "DescribeShareGroupOffsetsResponse"
+    rows = [(asked.group_id, _typed_group(model, broker, asked.group_id, "share", denied)) for asked in request.groups]
+    none, unknown = ErrorCode.none, ErrorCode.unknown_topic_or_partition
+    return entities.new(
+        kind,
+        throttle_time=timedelta(0),
+        groups=tuple(
+            entities.new(
+                f"{kind}Group",
+                group_id=name,
+                error_code=code,
+                error_message=None,
+                topics=tuple(
+                    entities.new(
+                        f"{kind}Topic",
+                        topic_name=topic,
+                        topic_id=model.topics[topic].id,
+                        partitions=tuple(
+                            entities.new(
+                                f"{kind}Partition",
+                                partition_index=index,
+                                start_offset=start,
+                                leader_epoch=0,
+                                lag=lag,
+                                error_code=none if start >= 0 else unknown,
+                                error_message=None,
+                            )
+                            for index, (start, lag) in partitions.items()
+                        ),
+                    )
+                    for topic, partitions in group.shared.items()
+                ),
+            )
+            for name, (code, group) in rows
+        ),
+    )
+
+
+def _typed_group(
+    model: ClusterModel, broker: FakeBroker, name: str, kind: str, denied: bool
+) -> tuple[ErrorCode, FakeGroup]:
+    there = ErrorCode.group_authorization_failed if denied else model.groups.at(broker.id, name)
+    if isinstance(there, FakeGroup) and there.type == kind:
+        return ErrorCode.none, there
+    code = there if isinstance(there, ErrorCode) else ErrorCode.group_id_not_found
+    return code, FakeGroup(name, 0, state="")
+
+
+def _head(name: str, code: ErrorCode, group: FakeGroup) -> dict[str, Any]:
+    state = {"group_state": group.state, "group_epoch": 1, "assignment_epoch": 1}
+    return {"error_code": code, "error_message": None, "group_id": name, **state}
 
 
 def _assigned_topics(model: ClusterModel, entities: Entities, assigned: Mapping[str, Sequence[int]]) -> Any:
@@ -395,5 +544,8 @@ GROUP_ANSWERS: Mapping[int, Callable[[ClusterModel, FakeBroker, Entities, Any, b
         DELETE_GROUPS: delete_groups,
         OFFSET_DELETE: offset_delete,
         DESCRIBE_CONSUMER_GROUPS: describe_consumer_groups,
+        DESCRIBE_SHARE_GROUPS: describe_share_groups,
+        DESCRIBE_STREAMS_GROUPS: describe_streams_groups,
+        DESCRIBE_SHARE_OFFSETS: describe_share_offsets,
     }.items()
 }

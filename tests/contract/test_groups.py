@@ -12,7 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kafkadash.kafka.api import ClusterConnection, DeadlineExceeded, KafkaFailure, KafkaUnreachable, NotAuthorized
+from kafkadash.kafka.api import (
+    ClusterConnection,
+    DeadlineExceeded,
+    KafkaFailure,
+    KafkaUnreachable,
+    NotAuthorized,
+    OtherGroup,
+    ShareOffset,
+)
 from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.mutations import WireClient
 from tests.contract.fake_answers import LIST_OFFSETS, METADATA
@@ -20,6 +28,9 @@ from tests.contract.fake_broker import FakeKafka
 from tests.contract.fake_groups import (
     DESCRIBE_CONSUMER_GROUPS,
     DESCRIBE_GROUPS,
+    DESCRIBE_SHARE_GROUPS,
+    DESCRIBE_SHARE_OFFSETS,
+    DESCRIBE_STREAMS_GROUPS,
     FIND_COORDINATOR,
     LIST_GROUPS,
     OFFSET_FETCH,
@@ -95,16 +106,87 @@ def test_brokers_of_all_ages_tell_the_same_of_classic_groups(fake: FakeKafka, ad
 def test_groups_of_the_newer_protocol_are_described_by_their_own_request(fake: FakeKafka, admin: WireClient) -> None:
     member = FakeMember("uuid", "billing", {"t": (1,)}, instance="static")
     fake.model.add_group("new", type="consumer", assignor="uniform", members=[member])
-    fake.model.add_group("shared", type="share", protocol_type="share", members=[member])
 
     listed = admin.groups(deadline=DEADLINE)
     [group] = listed.groups.values()
 
-    [other] = listed.others.values()
-    assert (other.name, other.kind) == ("shared", "share")
     assert (group.name, group.type, group.state, group.assignor) == ("new", "Consumer", "Stable", "uniform")
     [told] = group.members or ()
     assert (told.member_id, told.instance_id, dict(told.assigned)) == ("uuid", "static", {"t": (1,)})
+
+
+def test_share_groups__are_described_with_start_offsets_and_lag(fake: FakeKafka, admin: WireClient) -> None:
+    shared = {"t": {0: (40, 12), 1: (0, -1), 2: (-1, -1)}}
+    members = [FakeMember(f"m-{number}", "picker", {"t": (0, 1)}) for number in range(2)]
+    fake.model.add_group("shared", type="share", protocol_type="share", members=members, shared=shared)
+    fake.model.add_group("idle", type="share", protocol_type="share")
+
+    others = admin.groups(deadline=DEADLINE).others
+    offsets = admin.share_offsets([*others, "gone"], deadline=DEADLINE)
+
+    assert {name: (g.kind, g.state, g.is_share) for name, g in others.items()} == {
+        "shared": ("share", "Stable", True),
+        "idle": ("share", "Empty", True),
+    }
+    assert [(m.member_id, dict(m.assigned)) for m in others["shared"].members or ()] == [
+        ("m-0", {"t": (0, 1)}),
+        ("m-1", {"t": (0, 1)}),
+    ]
+    assert others["idle"].members == ()
+    assert offsets.offsets == {
+        "shared": {"t": {0: ShareOffset(40, 12), 1: ShareOffset(0, None), 2: ShareOffset(None, None)}},
+        "idle": {},
+        "gone": {},
+    }
+    assert {name: error.name for name, error in offsets.errors.items()} == {"shared": "UNKNOWN_TOPIC_OR_PARTITION"}
+
+
+def test_share_group__of_a_broker_that_does_not_tell_more__is_listed(fake: FakeKafka, admin: WireClient) -> None:
+    """Kafka 4.0 offers a first version of the request, which was removed; it tells no lag either."""
+    fake.versions.update({DESCRIBE_SHARE_GROUPS: (0, 0), DESCRIBE_SHARE_OFFSETS: (0, 0)})
+    member = FakeMember("m", "picker", {"t": (0,)})
+    fake.model.add_group("shared", type="share", protocol_type="share", members=[member], shared={"t": {0: (4, 9)}})
+
+    [other] = admin.groups(deadline=DEADLINE).others.values()
+    offsets = admin.share_offsets(["shared"], deadline=DEADLINE)
+
+    assert (other.kind, other.state, other.members) == ("share", "Stable", None)
+    assert other.error is not None
+    assert other.error.message.code == KafkaErrorCode.NOT_OFFERED
+    assert offsets.offsets == {"shared": {"t": {0: ShareOffset(4, None)}}}
+
+
+def test_streams_group__members_are_assigned_the_source_partitions_that_exist(
+    fake: FakeKafka, admin: WireClient
+) -> None:
+    fake.model.add_topic("small", [[1, 2, 3]])
+    member = FakeMember("m", "orders-app", {"t": (0, 2)}, instance="static")
+    fake.model.add_group(
+        "app",
+        type="streams",
+        protocol_type="streams",
+        members=[member],
+        sources=("t", "small", "bad\x00name"),
+        committed={"t": {0: 7}},
+    )
+
+    group = admin.groups(deadline=DEADLINE).groups["app"]
+    named = admin.describe_groups(["app"], deadline=DEADLINE)
+
+    assert (group.type, group.state, group.error) == ("Streams", "Stable", None)
+    [told] = group.members or ()
+    assert (told.instance_id, dict(told.assigned)) == ("static", {"t": (0, 2), "small": (0,)})
+    assert named == {"app": group}
+    assert admin.committed(["app"], deadline=DEADLINE).offsets == {"app": {"t": {0: 7}}}
+
+
+def test_group_of_a_type_from_a_newer_broker__is_named(fake: FakeKafka, admin: WireClient) -> None:
+    fake.model.add_group("new", type="Quantum\x00", protocol_type="quantum", state="Entangled")
+
+    listed = admin.groups(deadline=DEADLINE)
+
+    assert listed.groups == {}
+    assert listed.others == {"new": OtherGroup("new", "quantum\N{REPLACEMENT CHARACTER}", "Entangled")}
 
 
 def test_a_permission_that_is_missing_is_told_beside_what_is_not_hidden(fake: FakeKafka, admin: WireClient) -> None:
@@ -280,12 +362,20 @@ def test_a_group_deleted_between_listing_and_describing_is_not_there(
     member = FakeMember("m", "c", {"t": (0,)})
     fake.model.add_group("old", members=[member])
     fake.model.add_group("new", type="consumer", members=[member])
+    fake.model.add_group("app", type="streams", members=[member])
+    fake.model.add_group("shared", type="share", members=[member])
     fake.model.add_group("kept", members=[member])
-    fake.model.groups.deleted_on = {DESCRIBE_GROUPS: "old", DESCRIBE_CONSUMER_GROUPS: "new"}
+    fake.model.groups.deleted_on = {
+        DESCRIBE_GROUPS: "old",
+        DESCRIBE_CONSUMER_GROUPS: "new",
+        DESCRIBE_STREAMS_GROUPS: "app",
+        DESCRIBE_SHARE_GROUPS: "shared",
+    }
 
     groups = watching_admin.groups(deadline=DEADLINE)
 
     assert groups.groups.keys() == {"kept"}
+    assert not groups.others
     assert not groups.errors
 
 

@@ -525,6 +525,7 @@ COMMON: Mapping[str, object] = {
     "share.coordinator.state.topic.min.isr": 1,
     "share.coordinator.state.topic.num.partitions": 2,
     "group.initial.rebalance.delay.ms": 0,
+    "group.streams.initial.rebalance.delay.ms": 0,
     "auto.create.topics.enable": "false",
 }
 BROKER: Mapping[str, object] = {
@@ -765,6 +766,8 @@ TOOLS = MappingProxyType(
         "topics": "org.apache.kafka.tools.TopicCommand",
         "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
         "groups": "org.apache.kafka.tools.GroupsCommand",
+        "share-groups": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
+        "streams-groups": "org.apache.kafka.tools.streams.StreamsGroupCommand",
         "leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
         "cluster": "org.apache.kafka.tools.ClusterTool",
         "features": "org.apache.kafka.tools.FeatureCommand",
