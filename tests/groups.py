@@ -11,8 +11,9 @@ from kafkadash.kafka.api import GroupDescription, GroupMember
 from kafkadash.monitoring.groups.collector import packed_members, values_of
 from kafkadash.monitoring.groups.names import key_of
 from kafkadash.monitoring.groups.rules import group_lag
+from kafkadash.monitoring.groups.shares import SharePartition, pack_partitions
 from kafkadash.monitoring.groups.window import GroupSamples, append_sample, build_sample, pack_window, partition_lags
-from kafkadash.monitoring.models import GroupLagPoint, GroupState, GroupWindow
+from kafkadash.monitoring.models import GroupLagPoint, GroupState, GroupWindow, UnjudgedGroup
 from tests.factories import NOW
 
 INTERVAL = 30
@@ -74,6 +75,36 @@ def group_seen(
     row = GroupState.objects.create(cluster=cluster, key=key_of(name), name=name, **values)
     GroupWindow.objects.create(group=row, data=pack_window(window), members=packed_members(known))
     return row
+
+
+def share_seen(
+    cluster: Cluster, name: str = "share-1", partitions: Sequence[SharePartition] = (), **fields: Any
+) -> UnjudgedGroup:
+    """A share group that Kafka listed six seconds ago, with one member of each partition."""
+    assigned: dict[str, list[int]] = {}
+    for share in partitions:
+        assigned.setdefault(share.topic, []).append(share.partition)
+    known = [GroupMember("m-1", "picker", "10.14.2.31", None, assigned)] if partitions else []
+    lags = [share.lag for share in partitions if share.lag is not None]
+    now = NOW - timedelta(seconds=6)
+    values = {
+        "kind": "share",
+        "is_share": True,
+        "state": "Stable" if known else "Empty",
+        "coordinator": 4,
+        "members": len(known),
+        "partitions": len(partitions),
+        "topics": sorted(assigned),
+        "lag": sum(lags) if lags else None,
+        "lag_unknown": len(partitions) - len(lags),
+        "offsets": pack_partitions(partitions),
+        "member_rows": packed_members(known),
+        "first_seen_at": now,
+        "taken_at": now,
+        "read_at": now,
+        **fields,
+    }
+    return UnjudgedGroup.objects.create(cluster=cluster, key=key_of(name), name=name, **values)
 
 
 def _look(partitions: Mapping[tuple[str, int], Samples], place: int, start: int) -> Any:

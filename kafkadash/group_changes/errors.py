@@ -28,6 +28,7 @@ class GroupErrorCode(StrEnum):
     DATA_STALE = "group-data-stale"
     PATTERN_MISSING = "group-pattern-missing"
     TOO_MANY = "group-too-many"
+    NO_COMMITS_OF_TYPE = "group-no-commits-of-type"
 
 
 class GroupCheckTitle(StrEnum):

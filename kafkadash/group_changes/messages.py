@@ -56,6 +56,10 @@ GROUP_CHANGE_ERROR_MESSAGES: Mapping[GroupErrorCode, MessageTemplate] = {
     GroupErrorCode.PATTERN_MISSING: MessageTemplate(
         "A part of the names is required.", "Type a part that all groups to delete have."
     ),
+    GroupErrorCode.NO_COMMITS_OF_TYPE: MessageTemplate(
+        "Group {group} is a {kind} group: kafkadash changes groups with committed offsets only.",
+        "Use Kafka's tool for its type, such as kafka-share-groups.",
+    ),
     GroupErrorCode.TOO_MANY: MessageTemplate("One change deletes at most {most:,} groups.", "Choose fewer groups."),
 }
 

@@ -19,7 +19,7 @@ from kafkadash.group_changes import group_deletion, offset_deletion
 from kafkadash.group_changes.errors import GroupErrorCode
 from kafkadash.group_changes.forms import ResetForm
 from kafkadash.group_changes.reset import KIND, ResetTarget
-from kafkadash.group_changes.stored_groups import EMPTY, StoredGroup, load_groups
+from kafkadash.group_changes.stored_groups import EMPTY, StoredGroup, load_groups, refuse_type
 from kafkadash.monitoring.cluster_bar import render_with_bar
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.groups.names import key_of_slug, label_group
@@ -46,6 +46,7 @@ def reset(request: HttpRequest, slug: str, group: str) -> HttpResponse:
     if bound and form.is_valid():
         return show_proposal(request, cluster, ItemProposal(KIND, form.cleaned_data, f"Reset offsets of {_name(row)}"))
     told = {"form": form, "partitions": len(row.commits), "state": row.state, "empty": row.state == EMPTY}
+    told["streams"] = row.type == "Streams"
     status = HTTPStatus.BAD_REQUEST if bound or request.method == "POST" else HTTPStatus.OK
     return _show(request, cluster, "group_changes/reset.html", {**_about(row, group), **told}, status)
 
@@ -123,10 +124,12 @@ def delete_offsets(request: HttpRequest, slug: str, group: str) -> HttpResponse:
 
 
 def _find_group(cluster: Cluster, slug: str) -> StoredGroup:
-    """Raises MissingObject for a group that Kafka does not list, as far as is known."""
+    """Raises MissingObject for a group that Kafka does not list, as far as is known, or without committed offsets."""
     name = present_groups(cluster).filter(key=key_of_slug(slug)).values_list("name", flat=True).first()
     group = None if name is None else load_groups(cluster, [name]).get(name)
     if group is None:
+        if refused := refuse_type(cluster, slug):
+            raise MissingObject(refused)
         raise MissingObject(CollectionErrorCode.GROUP_NOT_SEEN, cluster=cluster.name, group=slug)
     return group
 

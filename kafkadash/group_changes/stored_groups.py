@@ -14,7 +14,7 @@ from kafkadash.group_changes.errors import GroupErrorCode
 from kafkadash.kafka.api import Offsets, TopicPartition
 from kafkadash.monitoring.freshness import FactFreshness
 from kafkadash.monitoring.groups.names import key_of, label_group
-from kafkadash.monitoring.groups.pages import group_freshness, present_groups
+from kafkadash.monitoring.groups.pages import find_other_group, group_freshness, present_groups
 from kafkadash.monitoring.groups.window import NOT_KNOWN, members_of, unpack_window
 from kafkadash.monitoring.models import CollectorKind, CollectorRun, GroupState, TopicState
 from kafkadash.short_runs.kinds import Items
@@ -31,6 +31,7 @@ class StoredGroup:
     """
 
     name: str
+    type: str
     state: str
     commits: Mapping[TopicPartition, int]
     logs: Mapping[TopicPartition, tuple[int | None, int | None]]
@@ -44,6 +45,14 @@ def load_groups(cluster: Cluster, names: Collection[str]) -> dict[str, StoredGro
     now = clock.now()
     rows = present_groups(cluster).filter(key__in=[key_of(name) for name in names]).select_related("window")
     return {row.name: _read_row(row, group_freshness(row, run, now)) for row in rows}
+
+
+def refuse_type(cluster: Cluster, slug: str) -> CodedMessage | None:
+    """Return why a group cannot be changed here that Kafka lists without committed offsets. One query."""
+    other = find_other_group(cluster, slug)
+    if other is None:
+        return None
+    return coded(GroupErrorCode.NO_COMMITS_OF_TYPE, group=label_group(other.name), kind=other.kind)
 
 
 def find_stale(cluster: Cluster, items: Items) -> CodedMessage | None:
@@ -68,7 +77,7 @@ def _read_row(row: GroupState, freshness: FactFreshness) -> StoredGroup:
             if committed != NOT_KNOWN:
                 commits[partition] = committed
     topics = frozenset(topic for member in members_of(row) for topic in member.assigned)
-    return StoredGroup(row.name, row.state, commits, logs, topics, freshness)
+    return StoredGroup(row.name, row.type, row.state, commits, logs, topics, freshness)
 
 
 def load_topics(cluster: Cluster, names: Collection[str]) -> dict[str, tuple[str, int]]:

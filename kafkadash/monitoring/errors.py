@@ -35,6 +35,7 @@ class CollectionErrorCode(StrEnum):
     ELIGIBLE_NOT_READ = "eligible-not-read"
     GROUPS_NOT_DESCRIBED = "groups-not-described"
     COMMITS_NOT_READ = "commits-not-read"
+    SHARE_OFFSETS_NOT_READ = "share-offsets-not-read"
     LOG_ENDS_NOT_READ = "log-ends-not-read"
     GROUPS_UNSTORABLE = "groups-unstorable"
     THROTTLES_IN_DOUBT = "throttles-in-doubt"

@@ -68,6 +68,9 @@ COLLECTION_MESSAGES: Mapping[Code, MessageTemplate] = {
     Code.COMMITS_NOT_READ: MessageTemplate(
         "Committed offsets of {groups:# group|# groups} could not be read.", "{why}"
     ),
+    Code.SHARE_OFFSETS_NOT_READ: MessageTemplate(
+        "Start offsets of {groups:# share group|# share groups} could not be read.", "{why}"
+    ),
     Code.LOG_ENDS_NOT_READ: MessageTemplate(
         "Log end offsets of {partitions:# partition|# partitions} could not be read.", "{why}"
     ),

@@ -182,17 +182,31 @@ class GroupState(models.Model):
 
 
 class UnjudgedGroup(models.Model):
-    """A group that Kafka lists and that is no consumer group, such as a share group: nothing of it is judged.
+    """Group without committed offsets, so that its lag is not judged: a share group, or one of which Kafka tells no
+    more than that it exists.
 
-    ``key`` as of ``GroupState``. The row goes when Kafka no longer lists the group.
+    ``key`` as of ``GroupState``. The row goes when Kafka no longer lists the group. ``offsets`` and ``member_rows`` of
+    a share group are packed (``monitoring.groups.shares``): offsets as of ``read_at``, which is empty as long as they
+    were never read. ``lag`` is in records.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE)
     key = models.CharField(max_length=32)
     name = models.TextField(blank=True)
     kind = models.CharField(max_length=32, help_text="Kafka's word for its type or protocol, such as share")
+    is_share = models.BooleanField(default=False)
     state = models.CharField(max_length=32, help_text="Kafka's word")
+    coordinator = models.IntegerField(null=True)
+    members = models.PositiveIntegerField(null=True, help_text="empty where the group was not described")
+    partitions = models.PositiveIntegerField(default=0, help_text="share partitions, and those assigned to a member")
+    topics = models.JSONField(default=list)
+    lag = models.BigIntegerField(null=True, help_text="of all partitions whose lag Kafka tells; empty if of none")
+    lag_unknown = models.PositiveIntegerField(default=0, help_text="partitions whose lag is not known")
+    offsets = models.BinaryField(default=bytes)
+    member_rows = models.BinaryField(default=bytes)
     first_seen_at = models.DateTimeField()
+    taken_at = models.DateTimeField(null=True, help_text="when Kafka last listed the group")
+    read_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints = (models.UniqueConstraint(fields=["cluster", "key"], name="one_row_per_unjudged_group"),)

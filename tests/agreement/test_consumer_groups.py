@@ -5,7 +5,6 @@ A real group stalls, stops and is set back: its verdict turns each time with one
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
@@ -14,7 +13,6 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 from django.utils import timezone
-from kio.static.primitive import i8, i32
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.devtools.playground.cluster import KafkaPlayground
@@ -27,11 +25,9 @@ from kafkadash.kafka.mutations import WireClient
 from kafkadash.monitoring.models import CollectorKind, GroupState
 from tests.agreement.conftest import Refresher, TopicMaker
 from tests.agreement.tools import Tools
-from tests.contract import raw
 from tests.waiting import wait_until
 
 DEADLINE = 20.0
-FIND_COORDINATOR, SHARE_GROUP_HEARTBEAT = 10, 76
 JOINED_S = 90  # in a group of KIP-848 members hear of their partitions with a heartbeat, every five seconds
 
 CLASSIC, NEWER, SLOW, STOPPED, DONE = "agree-classic", "agree-newer", "agree-slow", "agree-stopped", "agree-done"
@@ -232,38 +228,6 @@ def test_consumer_groups__commits_outside_of_the_log__equal_describe(
     tools.run("consumer-groups", "--delete", "--group", group)
     assert group not in admin.groups(deadline=DEADLINE).groups
     assert admin.committed([group], deadline=DEADLINE).offsets == {group: {}}
-
-
-def test_share_group__is_listed_by_name_and_type_as_kafkas_tool_lists_it(
-    playground: KafkaPlayground, admin: WireClient, tools: Tools, make_topic: TopicMaker
-) -> None:
-    """A share group with a member (KIP-932); it stays for as long as its session, which nobody keeps alive."""
-    topic = make_topic([[1, 2]])
-    group = f"{topic}-share"
-    join_share_group(playground, group, topic)
-
-    listed = {row["GROUP"]: row for row in rows(tools.run("groups", "--list"))}
-    ours = admin.groups(deadline=DEADLINE)
-
-    assert listed[group]["TYPE"] == "Share"
-    assert ours.others[group].kind == "share"
-    assert group not in ours.groups
-
-
-def join_share_group(playground: KafkaPlayground, group: str, topic: str) -> None:
-    """Its coordinator may still be loading, or its own topic be made; any broker names it."""
-    member = str(uuid.uuid4())
-
-    def joined() -> bool:
-        coordinators = raw.ask(
-            playground.bootstrap.split(",")[0], FIND_COORDINATOR, 4, key_type=i8(0), coordinator_keys=(group,)
-        ).coordinators
-        address = f"{coordinators[0].host}:{coordinators[0].port}"
-        beat = {"group_id": group, "member_id": member, "member_epoch": i32(0), "subscribed_topic_names": (topic,)}
-        known = coordinators[0].error_code == 0
-        return known and bool(raw.ask(address, SHARE_GROUP_HEARTBEAT, 1, **beat).error_code == 0)
-
-    wait_until(joined, f"a member of {group} joined", 30)
 
 
 GROUP = "lag-findings"

@@ -21,7 +21,7 @@ from kafkadash.monitoring.models import GroupState
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.kinds import items_of
 from tests.group_changes.conftest import GroupWorld
-from tests.groups import group_seen
+from tests.groups import group_seen, share_seen
 from tests.pages.conftest import Page, figures_of
 
 pytestmark = pytest.mark.django_db
@@ -157,3 +157,13 @@ def test_pages__of_a_group_that_is_gone__are_not_found(client: Client, world: Gr
         response = client.get(f"{GROUP}{page}/")
         assert response.status_code == 404
         assert CollectionErrorCode.GROUP_NOT_SEEN in response.text
+    share_seen(world.cluster, "billing")
+    response = client.get(f"{GROUP}reset-offsets/")
+    assert response.status_code == 404
+    assert GroupErrorCode.NO_COMMITS_OF_TYPE in response.text
+
+
+def test_reset__of_a_streams_group__names_what_it_leaves(client: Client, world: GroupWorld) -> None:
+    assert 'id="streams"' not in client.get(f"{GROUP}reset-offsets/").text
+    GroupState.objects.update(type="Streams")
+    assert 'id="streams"' in client.get(f"{GROUP}reset-offsets/").text

@@ -10,10 +10,12 @@ import pytest
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.group_changes.errors import GroupErrorCode
 from kafkadash.monitoring.errors import CollectionErrorCode
+from kafkadash.monitoring.groups.shares import SharePartition
+from kafkadash.monitoring.models import GroupState
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.kinds import items_of
 from tests.group_changes.conftest import GroupWorld
-from tests.groups import group_seen
+from tests.groups import group_seen, share_seen
 from tests.topics.test_topic_commands import assert_refused, run
 
 pytestmark = pytest.mark.django_db
@@ -40,6 +42,26 @@ def test_describe__has_the_columns_of_kafkas_tool(world: GroupWorld) -> None:
     first = {"topic": "orders", "partition": 0, "committed": 60, "log_end": 100, "lag": 40, "member": None}
     assert (group["state"], group["partitions"][0]) == ("Empty", first)
     assert run("groups", "list")[1].splitlines()[1:] == ["billing"]
+
+
+def test_groups_of_other_types__are_listed_and_described_but_not_changed(world: GroupWorld, by: list[str]) -> None:
+    GroupState.objects.update(type="Streams")
+    share_seen(
+        world.cluster, "queue", [SharePartition("orders", 0, 40, 100, 12), SharePartition("orders", 1, 0, 9, None)]
+    )
+    assert run("groups", "list")[1].splitlines()[1:] == ["billing", "queue"]
+    listed = json.loads(run("groups", "list", "--json")[1])["groups"]
+    assert [(group["group"], group["type"]) for group in listed] == [("billing", "Streams"), ("queue", "Share")]
+    _, state, head, *rows = run("groups", "describe", "queue")[1].splitlines()
+    assert (state, head.split()) == (
+        "queue: Stable, share group",
+        ["GROUP", "TOPIC", "PARTITION", "START-OFFSET", "LAG"],
+    )
+    assert [row.split() for row in rows] == [["queue", "orders", "0", "40", "12"], ["queue", "orders", "1", "0", "-"]]
+    [group] = json.loads(run("groups", "describe", "queue", "--json")[1])["groups"]
+    assert group["partitions"][1] == {"topic": "orders", "partition": 1, "start": 0, "log_end": 9, "lag": None}
+    for wanted in (["delete", "queue"], ["reset-offsets", "queue", "--to-latest"]):
+        assert_refused(run("groups", *wanted, *by), GroupErrorCode.NO_COMMITS_OF_TYPE)
 
 
 def test_changes__are_proposed(world: GroupWorld, by: list[str]) -> None:

@@ -48,6 +48,8 @@ from kafkadash.kafka.api import (
     ReplicaOffsets,
     ReplicaSize,
     ResourceConfigs,
+    ShareOffset,
+    ShareOffsets,
     TopicMetadata,
     TopicPartition,
 )
@@ -363,6 +365,7 @@ class MemoryGroups:
     silent: set[int] = field(default_factory=set)
     unread: set[str] = field(default_factory=set)
     others: dict[str, OtherGroup] = field(default_factory=dict)
+    shared: dict[str, dict[str, dict[int, ShareOffset]]] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
     before_answer: Callable[[str], None] = lambda _: None
 
@@ -385,6 +388,11 @@ class MemoryGroups:
         offsets = {n: {t: dict(p) for t, p in self.all[n].committed.items()} if n in self.all else {} for n in read}
         errors = {name: REFUSED for name in groups if name in self.unread}
         return CommittedOffsets(offsets, errors, self.clock(), self.clock())
+
+    def share_offsets(self, groups: Collection[str], *, deadline: float) -> ShareOffsets:
+        self._answer("share_offsets")
+        errors = {name: REFUSED for name in groups if name in self.unread}
+        return ShareOffsets({n: self.shared.get(n, {}) for n in groups if n not in errors}, errors, self.clock())
 
     def log_spans(self, partitions: Mapping[str, Collection[int]], *, deadline: float) -> LogSpans:
         self._answer("log_spans")

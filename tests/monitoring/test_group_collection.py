@@ -29,17 +29,19 @@ from kafkadash.core.failures import FailureKind
 from kafkadash.core.messages import CodedMessage, as_message, coded, message_text
 from kafkadash.export.models import SegmentOutbox
 from kafkadash.export.schema import SegmentKind
-from kafkadash.kafka.api import LogSpans, OtherGroup
+from kafkadash.kafka.api import GroupMember, KafkaUnreachable, LogSpans, OtherGroup, ShareOffset
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.monitoring import collection
 from kafkadash.monitoring.collection import RefreshOutcome
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.groups.allowed_lag import RuleRow
 from kafkadash.monitoring.groups.names import key_of
+from kafkadash.monitoring.groups.shares import read_partitions, read_share_members
 from kafkadash.monitoring.groups.window import NOT_KNOWN, unpack_window
 from kafkadash.monitoring.models import Collection, CollectorRun, GroupLagPoint, GroupState, UnjudgedGroup
 from tests.factories import NOW, watched
 from tests.monitoring.conftest import Clock
-from tests.monitoring.memory_kafka import SILENT, MemoryCluster, MemoryGroups
+from tests.monitoring.memory_kafka import REFUSED, SILENT, MemoryCluster, MemoryGroups
 from tests.monitoring.written_rows import written_rows
 from tests.pages.conftest import text_of
 
@@ -55,6 +57,7 @@ class _Both(MemoryCluster):
     def __init__(self, clock: Clock, groups: MemoryGroups) -> None:
         super().__init__(clock)
         self.groups, self.committed, self._spans = groups.groups, groups.committed, groups.log_spans
+        self.share_offsets = groups.share_offsets
 
     def log_spans(self, partitions: Mapping[str, abc.Collection[int]], *, deadline: float) -> LogSpans:
         return self._spans(partitions, deadline=deadline)
@@ -430,6 +433,52 @@ def test_groups_of_other_kinds__are_stored_by_name_and_kind_and_go_when_they_are
     groups.add("s-1")
     refresh("groups")
     assert stored() == []
+
+
+def test_share_group__offsets_lag_and_members_are_stored_and_kept_while_nobody_tells(
+    groups: MemoryGroups, refresh: Refresher, clock: Clock
+) -> None:
+    def stored() -> UnjudgedGroup:
+        return UnjudgedGroup.objects.get(name="s-1")
+
+    reader = GroupMember("m-1", "picker", "10.0.0.1", None, {"t": [0, 1, 2]})
+    groups.log("t", [100, 200, 300])
+    groups.others = {"s-1": OtherGroup("s-1", "share", "Stable", True, 2, [reader])}
+    groups.shared = {"s-1": {"t": {0: ShareOffset(40, 12), 1: ShareOffset(0, None)}}}
+    assert not refresh("groups").error
+    row = stored()
+    assert (row.is_share, row.coordinator, row.members, row.topics) == (True, 2, 1, ["t"])
+    assert (row.partitions, row.lag, row.lag_unknown) == (3, 12, 2)
+    before = [("t", 0, 40, 100, 12), ("t", 1, 0, 200, None), ("t", 2, None, 300, None)]
+    assert read_partitions(row) == before
+    assert [member.client_id for member in read_share_members(row)] == ["picker"]
+
+    groups.unread = {"s-1"}
+    groups.others = {"s-1": OtherGroup("s-1", "share", "Empty", True, 3, None, REFUSED)}
+    groups.log("t", [110, 210, 310])
+    clock.pass_by(INTERVAL)
+    refresh("groups")
+    later = stored()
+    assert (later.state, later.members, later.lag, read_partitions(later)) == ("Empty", None, 12, before)
+    assert later.taken_at is not None
+    assert row.read_at == later.read_at
+    assert later.read_at != later.taken_at
+    codes = {error["code"] for error in Collection.objects.latest("started_at").errors}
+    assert codes == {CollectionErrorCode.GROUPS_NOT_DESCRIBED, CollectionErrorCode.SHARE_OFFSETS_NOT_READ}
+
+
+def test_share_groups_alone_fail__consumer_groups_are_judged(groups: MemoryGroups, look: Look) -> None:
+    def fail(call: str) -> None:
+        if call == "share_offsets":
+            raise KafkaUnreachable(KafkaErrorCode.NODE_TOO_SLOW, who="broker 2")
+
+    groups.before_answer = fail
+    groups.others = {"s-1": OtherGroup("s-1", "share", "Stable", True, 2, [])}
+    groups.log("t", [100])
+    groups.add("g", {"t": {0: 40}}, members={"reader": {"t": [0]}})
+
+    assert look(10).worst == "stall"
+    assert UnjudgedGroup.objects.get().read_at is None
 
 
 def test_since_when_a_group_stalls__survives_a_coordinator_that_moves(groups: MemoryGroups, look: Look) -> None:

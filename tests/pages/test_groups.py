@@ -19,11 +19,12 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.core.failures import FailureKind
 from kafkadash.core.messages import as_message
 from kafkadash.findings.models import Finding
-from kafkadash.monitoring.groups.names import key_of, slug_of
+from kafkadash.monitoring.groups.names import slug_of
+from kafkadash.monitoring.groups.shares import SharePartition
 from kafkadash.monitoring.models import Collection, CollectorKind, CollectorRun, GroupState, UnjudgedGroup
 from tests.effort import slowness_now
 from tests.factories import NOW, ClusterFactory, TopicFactory, failed_with, judged, silent
-from tests.groups import NEW, NONE, STALLED, STILL, WELL, group_seen, point, samples
+from tests.groups import NEW, NONE, STALLED, STILL, WELL, group_seen, point, samples, share_seen
 from tests.pages.conftest import Page, figures_of
 
 GetPage = Callable[[str], Page]
@@ -61,9 +62,9 @@ def test_the_title_is_the_answer_and_the_worst_comes_first(get_page: GetPage, so
 
 def test_a_row_says_how_the_group_does(get_page: GetPage, some: Cluster) -> None:
     page = get_page(URL)
-    stalls = ["stalls", "Stalled", "603", "orders.paid-0", "5 min", "3.3", "Stable", "1", "2", "orders.paid"]
+    stalls = ["stalls", "Stalled", "603", "orders.paid-0", "5 min", "3.3", "Classic", "Stable", "1", "2", "orders.paid"]
     assert row_cells(page, "stalls") == stalls
-    assert row_cells(page, "empty")[2:9] == ["none", "none", "none", "none", "Empty", "0", "0"]
+    assert row_cells(page, "empty")[2:10] == ["none", "none", "none", "none", "Classic", "Empty", "0", "0"]
 
 
 @pytest.mark.parametrize(
@@ -343,28 +344,65 @@ def _chart(page: Page, id_: str) -> Any:
 
 @pytest.fixture
 def share_group(some: Cluster) -> UnjudgedGroup:
-    return UnjudgedGroup.objects.create(
-        cluster=some, key=key_of("share-1"), name="share-1", kind="share", state="Stable", first_seen_at=NOW
-    )
+    group_seen(some, "app", {("clicks", 0): WELL}, type="Streams")
+    partitions = [SharePartition(PAID, 0, 40, 100, 12), SharePartition(PAID, 1, None, 200, None)]
+    return share_seen(some, "share-1", partitions)
 
 
 def test_groups_of_other_kinds_are_listed_by_name_and_type_and_not_judged(
     get_page: GetPage, share_group: UnjudgedGroup
 ) -> None:
     page = get_page(URL)
-    assert figures_of(page.title) == ["1", "5", "1", "1"]
-    assert page.cells(f"other-group-{share_group.key}") == ["share-1", "share", "Stable"]
+    assert figures_of(page.title) == ["1", "6", "1", "1"]
+    assert page.cells(f"other-group-{share_group.key}") == ["share-1", "share", "Stable", "12", "1", "2", PAID]
     assert get_page("/clusters/demo/").figures("#groups-demo .prose-strong") == figures_of(page.title)
 
 
 def test_the_page_of_such_a_group_says_what_it_is(get_page: GetPage, share_group: UnjudgedGroup) -> None:
     page = get_page(f"{URL}share-1/")
     assert page.texts("h1 .mono") == ["share-1"]
-    assert page.states("#other-group .status-mark") == ["unknown"]
+    assert figures_of(page.first("#h-other-group").text) == ["12", "1"]
+    assert page.cells("share-orders.paid-0") == ["orders.paid-0", "40", "100", "12", "picker 10.14.2.31"]
+    assert page.cells("share-orders.paid-1")[1:4] == ["unknown", "200", "unknown"]
     assert 'data-state="ok"' not in page.html[page.html.index("<main") :]
+    assert "reset-offsets" not in page.html
+    lagging = get_page(f"{URL}share-1/?sort=-lag")
+    assert lagging.order_of("share-orders.paid-1", "share-orders.paid-0") == [
+        "share-orders.paid-0",
+        "share-orders.paid-1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "names", "shares"),
+    [
+        ("?type=streams", ["app"], False),
+        ("?type=share", [], True),
+        ("?type=other", [], False),
+        (f"?topic={PAID}&state=stable&type=share", [], True),
+        ("?type=share&state=empty", [], False),
+        ("?verdict=stall", ["stalls"], False),
+    ],
+)
+def test_types_are_filters(
+    query: str, names: list[str], shares: bool, get_page: GetPage, share_group: UnjudgedGroup
+) -> None:
+    page = get_page(URL + query)
+    assert shown(page) == names
+    assert bool(page.order_of(f"other-group-{share_group.key}")) is shares
+    assert ("data-empty=" in page.html) is not bool(names or shares)
+
+
+def test_the_page_of_a_group_of_a_newer_type_names_it(get_page: GetPage, demo: Cluster) -> None:
+    more = {"is_share": False, "kind": "quantum", "coordinator": None, "members": None, "read_at": None, "lag": None}
+    row = share_seen(demo, "q-1", **more)
+    assert get_page(URL).cells(f"other-group-{row.key}")[1:] == ["quantum", "Empty", *["unknown"] * 4]
+    page = get_page(f"{URL}q-1/")
+    assert "quantum" in page.title
+    assert "share-partitions-demo" not in page.html
 
 
 def test_a_cluster_with_no_other_groups_says_so(get_page: GetPage, demo: Cluster) -> None:
     for name in ("s-1", "s-2"):
-        UnjudgedGroup.objects.create(cluster=demo, key=key_of(name), name=name, kind="share", first_seen_at=NOW)
+        share_seen(demo, name)
     assert figures_of(get_page(URL).title) == ["2"]

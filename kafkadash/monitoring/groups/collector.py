@@ -1,4 +1,5 @@
-"""Collector of consumer groups: committed offsets, log ends, verdicts from the last samples, pipeline facts.
+"""Collector of groups: committed offsets, log ends, verdicts from the last samples, pipeline facts; of share groups
+start offsets and lag as Kafka tells them, without a verdict.
 
 The pipeline gets each pair of group and partition together with its previous sample.
 """
@@ -22,7 +23,17 @@ from kafkadash.core.rows import update_rows, without_search_for_cycles
 from kafkadash.core.status import is_stale
 from kafkadash.export.outbox import OutboxFacts
 from kafkadash.export.schema import SegmentKind
-from kafkadash.kafka.api import CommittedOffsets, GroupDescription, GroupListing, GroupMember, LogSpans
+from kafkadash.kafka.api import (
+    CommittedOffsets,
+    GroupDescription,
+    GroupListing,
+    GroupMember,
+    ItemError,
+    KafkaFailure,
+    LogSpans,
+    OtherGroup,
+    ShareOffsets,
+)
 from kafkadash.monitoring.collectors import (
     CollectContext,
     CollectedFacts,
@@ -35,6 +46,7 @@ from kafkadash.monitoring.collectors import (
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.groups.names import key_of
 from kafkadash.monitoring.groups.rules import WINDOW, GroupLag, LagState, OffsetSample, PartitionLag, group_lag, lag_of
+from kafkadash.monitoring.groups.shares import SharePartition, pack_partitions
 from kafkadash.monitoring.groups.window import (
     GroupSample,
     GroupSamples,
@@ -126,14 +138,19 @@ def read(asking: CollectContext) -> CollectedFacts:
     asking.step()
     committed = asking.groups.committed(listed.groups, deadline=asking.deadline)
     asking.step()
+    shares = _read_shares(asking, listed)
     with without_search_for_cycles():
         assigned = {name: _collect_assigned(group.members) for name, group in listed.groups.items()}
-        spans = asking.groups.log_spans(_collect_partitions(committed, assigned), deadline=asking.deadline)
+        of_shares = {name: _collect_assigned(group.members) for name, group in listed.others.items() if group.is_share}
+        partitions = _collect_partitions(
+            [*committed.offsets.values(), *assigned.values(), *shares.offsets.values(), *of_shares.values()]
+        )
+        spans = asking.groups.log_spans(partitions, deadline=asking.deadline)
         portions = list(_portions(asking, listed, committed, assigned, spans))
     names = listed.groups.keys()
     gone = _find_gone_groups(asking.cluster, {key_of(name) for name in names}) if not listed.errors else []
     taken_at = to_utc(committed.taken_at)
-    others = _collect_other_groups(asking.cluster, listed, taken_at)
+    others = _collect_other_groups(asking.cluster, listed, shares, spans, taken_at)
 
     def write(_: WriteStamp) -> None:
         others.write()
@@ -145,20 +162,30 @@ def read(asking: CollectContext) -> CollectedFacts:
         rows=len(names) + len(listed.others),
         write=write,
         not_answered=sorted(find_silent_brokers(listed.errors)),
-        errors=list(_collect_errors(listed, committed, spans)),
+        errors=list(_collect_errors(listed, committed, shares, spans)),
         facts=[OutboxFacts(SegmentKind.GROUP_OFFSET, [portion.facts.columns for portion in portions])],
     )
 
 
-def _collect_partitions(
-    committed: CommittedOffsets, assigned: Mapping[str, Mapping[str, set[int]]]
-) -> dict[str, set[int]]:
-    """Every partition that somebody has committed or is assigned: each is asked for once, whoever reads it."""
+def _read_shares(asking: CollectContext, listed: GroupListing) -> ShareOffsets:
+    """Read start offsets of the share groups. Where nobody answers, that is an error of each, not of the refresh."""
+    names = [name for name, group in listed.others.items() if group.is_share]
+    if not names:
+        return ShareOffsets({}, {}, listed.taken_at)
+    try:
+        return asking.groups.share_offsets(names, deadline=asking.deadline)
+    except KafkaFailure as failure:
+        return ShareOffsets({}, dict.fromkeys(names, ItemError(failure.message)), listed.taken_at)
+    finally:
+        asking.step()
+
+
+def _collect_partitions(of_groups: Iterable[Mapping[str, Iterable[int]]]) -> dict[str, set[int]]:
+    """Every partition that a group has an offset of or is assigned: each is asked for once, whoever reads it."""
     partitions_by_topic: dict[str, set[int]] = {}
-    for of_groups in (committed.offsets.values(), assigned.values()):
-        for topics in of_groups:
-            for topic, partitions in topics.items():
-                partitions_by_topic.setdefault(topic, set()).update(partitions)
+    for topics in of_groups:
+        for topic, partitions in topics.items():
+            partitions_by_topic.setdefault(topic, set()).update(partitions)
     return partitions_by_topic
 
 
@@ -191,24 +218,59 @@ class _OtherGroups:
         UnjudgedGroup.objects.bulk_create(self.new)
 
 
-def _collect_other_groups(cluster: Cluster, listed: GroupListing, taken_at: datetime) -> _OtherGroups:
-    """A row goes only where every broker listed its groups, or where the group is a consumer group now."""
+def _collect_other_groups(
+    cluster: Cluster, listed: GroupListing, shares: ShareOffsets, spans: LogSpans, taken_at: datetime
+) -> _OtherGroups:
+    """A row goes only where every broker listed its groups, or where the group has another type now."""
     found = _OtherGroups()
     known = {row.key: row for row in UnjudgedGroup.objects.filter(cluster=cluster)}
     for name, group in listed.others.items():
         if "\x00" in name:
             continue
-        told = {"kind": group.kind.replace("\x00", "")[:32], "state": group.state[:32]}
-        row = known.pop(key_of(name), None)
-        if row is None:
-            found.new.append(
-                UnjudgedGroup(cluster=cluster, key=key_of(name), name=name, first_seen_at=taken_at, **told)
-            )
-        elif (row.kind, row.state) != (told["kind"], told["state"]):
-            found.changed[row.pk] = told
+        key = key_of(name)
+        row = known.pop(key, None)
+        new = row is None or row.is_share != group.is_share
+        before = UnjudgedGroup(cluster=cluster, key=key, name=name, first_seen_at=taken_at) if new else row
+        assert before is not None
+        values = {
+            "kind": group.kind.replace("\x00", "")[:32],
+            "is_share": group.is_share,
+            "state": group.state[:32],
+            "coordinator": group.coordinator,
+            "members": None if group.members is None else len(group.members),
+            "member_rows": before.member_rows if group.members is None else packed_members(group.members),
+            "taken_at": taken_at,
+            **_share_values(before, group, shares, spans),
+        }
+        if row is not None:
+            found.changed[row.pk] = values
+            continue
+        for field_name, value in values.items():
+            setattr(before, field_name, value)
+        found.new.append(before)
     judged = {key_of(name) for name in listed.groups}
     found.gone = [row.pk for row in known.values() if not listed.errors or row.key in judged]
     return found
+
+
+def _share_values(before: UnjudgedGroup, group: OtherGroup, shares: ShareOffsets, spans: LogSpans) -> dict[str, Any]:
+    """Columns of the offsets; those from before where they could not be read."""
+    names = ("partitions", "topics", "lag", "lag_unknown", "offsets", "read_at")
+    offsets = shares.offsets.get(group.name)
+    if offsets is None:
+        return {name: getattr(before, name) for name in names}
+    keys = _collect_partitions([offsets, _collect_assigned(group.members)])
+    rows = []
+    for topic in sorted(keys):
+        own, ends = offsets.get(topic, {}), spans.spans.get(topic, {})
+        for number in sorted(keys[topic]):
+            start, lag = own.get(number, (None, None))
+            rows.append(SharePartition(topic, number, start, ends[number].end if number in ends else None, lag))
+    lags = [row.lag for row in rows if row.lag is not None]
+    lag = _clamp_bigint(sum(lags)) if lags else None
+    read_at = to_utc(shares.taken_at)
+    values = (len(rows), sorted(keys), lag, len(rows) - len(lags), pack_partitions(rows), read_at)
+    return dict(zip(names, values, strict=True))
 
 
 @dataclass(slots=True)
@@ -435,15 +497,20 @@ def packed_members(members: Sequence[GroupMember] | None) -> bytes:
     return zlib.compress(json.dumps(rows, separators=(",", ":")).encode(), 1)
 
 
-def _collect_errors(listed: GroupListing, committed: CommittedOffsets, spans: LogSpans) -> Iterator[CodedMessage]:
+def _collect_errors(
+    listed: GroupListing, committed: CommittedOffsets, shares: ShareOffsets, spans: LogSpans
+) -> Iterator[CodedMessage]:
     """Yield a message for each broker that did not list its groups, then one for each cause with its number."""
     yield from broker_errors(listed.errors)
-    for why, number in count_causes(group.error for group in listed.groups.values() if group.error):
+    every: list[GroupDescription | OtherGroup] = [*listed.groups.values(), *listed.others.values()]
+    for why, number in count_causes(group.error for group in every if group.error):
         yield coded(CollectionErrorCode.GROUPS_NOT_DESCRIBED, groups=number, why=why)
     for why, number in count_causes(committed.errors.values()):
         yield coded(CollectionErrorCode.COMMITS_NOT_READ, groups=number, why=why)
+    for why, number in count_causes(shares.errors.values()):
+        yield coded(CollectionErrorCode.SHARE_OFFSETS_NOT_READ, groups=number, why=why)
     for why, number in count_causes(error for partitions in spans.errors.values() for error in partitions.values()):
         yield coded(CollectionErrorCode.LOG_ENDS_NOT_READ, partitions=number, why=why)
-    unspoken = sum("\x00" in name for name in listed.groups)
+    unspoken = sum("\x00" in group.name for group in every)
     if unspoken:
         yield coded(CollectionErrorCode.GROUPS_UNSTORABLE, groups=unspoken)

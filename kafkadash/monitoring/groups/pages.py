@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict, TypeVar
 
 from django.core.paginator import Page
-from django.db.models import Count, F, QuerySet
+from django.db.models import Count, F, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
@@ -54,6 +54,7 @@ from kafkadash.monitoring.groups.rules import (
     TimeLag,
     lag_of,
 )
+from kafkadash.monitoring.groups.shares import SharePartition, read_partitions, read_share_members
 from kafkadash.monitoring.groups.window import RANKS, WORST_FIRST, SampledMember, members_of, read_group
 from kafkadash.monitoring.groups.wording import (
     WORDS,
@@ -386,7 +387,13 @@ KAFKA_STATES = FilterChoice(
         "other": "Other",
     },
 )
-# Of both protocols (org.apache.kafka.common.GroupState); each is in one of the filters.
+TYPES = FilterChoice(
+    "type",
+    "type",
+    {"classic": "Classic", "consumer": "Consumer", "streams": "Streams", "share": "Share", "other": "Other types"},
+)
+_UNJUDGED_TYPES = ("share", "other")
+# Of all protocols (org.apache.kafka.common.GroupState); each is in one of the filters.
 _STATES: Mapping[str, tuple[str, ...]] = {
     "stable": ("Stable",),
     "empty": ("Empty",),
@@ -443,6 +450,18 @@ class GroupLine:
 
 
 @dataclass(frozen=True, slots=True)
+class UnjudgedLine:
+    """Group without a verdict in a list; ``freshness`` is that of its offsets, where it has some."""
+
+    group: UnjudgedGroup
+    freshness: FactFreshness
+
+    @property
+    def slug(self) -> str:
+        return slug_of(self.group.name)
+
+
+@dataclass(frozen=True, slots=True)
 class GroupSegment:
     """A filter by verdict with how many groups it leaves."""
 
@@ -455,7 +474,7 @@ class GroupSegment:
 def group_listing(query: QueryDict) -> ListQuery:
     return ListQuery(
         query,
-        choices=[VERDICTS, KAFKA_STATES],
+        choices=[VERDICTS, KAFKA_STATES, TYPES],
         texts=["q"],
         exact=["topic"],
         sorts={
@@ -477,10 +496,12 @@ class GroupListContext(TypedDict):
     total: int
     segments: list[GroupSegment]
     states: Mapping[str, str]
+    types: Mapping[str, str]
     freshness: FactFreshness
     title: str
-    other_groups: list[UnjudgedGroup]
+    other_groups: list[UnjudgedLine]
     others_more: bool
+    others_only: bool
     rows: list[GroupLine]
 
 
@@ -492,17 +513,19 @@ def group_list_context(
     freshness = freshness_of(run, now)
     tally = tally_of(cluster)
     page = listing.page_of(_filter_groups(cluster, listing))
-    others = list(others_of(cluster)[: MOST_OTHERS + 1])
+    others = list(_filter_others(cluster, listing)[: MOST_OTHERS + 1])
     return {
         "listing": listing,
         "page": page,
         "total": sum(tally.values()),
         "segments": _segments(tally),
         "states": KAFKA_STATES.words,
+        "types": TYPES.words,
         "freshness": freshness,
         "title": title_of(cluster.name, tally, freshness, other_words(cluster)),
-        "other_groups": others[:MOST_OTHERS],
+        "other_groups": [UnjudgedLine(row, _age_unjudged(row, freshness)) for row in others[:MOST_OTHERS]],
         "others_more": len(others) > MOST_OTHERS,
+        "others_only": listing.values["type"] in _UNJUDGED_TYPES,
         "rows": [GroupLine(row, _freshness(row, run, freshness, now)) for row in page.object_list],
     }
 
@@ -526,13 +549,40 @@ def _filter_groups(cluster: Cluster, listing: ListQuery) -> QuerySet[GroupState]
     if verdict := listing.values["verdict"]:
         rows = rows.filter(worst="" if verdict == NOTHING else verdict)
     if state := listing.values["state"]:
-        named = [word for words in _STATES.values() for word in words]
-        rows = rows.exclude(state__in=named) if state == "other" else rows.filter(state__in=_STATES[state])
+        rows = rows.filter(_match_state(state))
+    if kind := listing.values["type"]:
+        rows = rows.none() if kind in _UNJUDGED_TYPES else rows.filter(type=TYPES.words[kind])
     if topic := listing.values["topic"]:
         rows = rows.filter(topics__has_key=topic)
     if text := listing.values["q"]:
         rows = rows.filter(name__icontains=text)
     return rows.order_by(*listing.order())
+
+
+def _filter_others(cluster: Cluster, listing: ListQuery) -> QuerySet[UnjudgedGroup]:
+    """Groups without a verdict that match; none of them has the verdict that is asked for."""
+    rows = others_of(cluster).defer("offsets", "member_rows")
+    kind = listing.values["type"]
+    if listing.values["verdict"] or (kind and kind not in _UNJUDGED_TYPES):
+        return rows.none()
+    if kind:
+        rows = rows.filter(is_share=kind == "share")
+    if state := listing.values["state"]:
+        rows = rows.filter(_match_state(state))
+    if topic := listing.values["topic"]:
+        rows = rows.filter(topics__contains=[topic])
+    if text := listing.values["q"]:
+        rows = rows.filter(name__icontains=text)
+    return rows
+
+
+def _match_state(state: str) -> Q:
+    named = [word for words in _STATES.values() for word in words]
+    return ~Q(state__in=named) if state == "other" else Q(state__in=_STATES[state])
+
+
+def _age_unjudged(row: UnjudgedGroup, of_kind: FactFreshness) -> FactFreshness:
+    return FactFreshness(row.read_at if row.is_share else row.taken_at, of_kind.interval_s, of_kind.now)
 
 
 def tally_of(cluster: Cluster) -> dict[str, int]:
@@ -548,7 +598,7 @@ def _segments(tally: Mapping[str, int]) -> list[GroupSegment]:
 
 
 def others_of(cluster: Cluster) -> QuerySet[UnjudgedGroup]:
-    """Groups that are no consumer groups, by name."""
+    """Groups without a verdict, by name."""
     return UnjudgedGroup.objects.filter(cluster=cluster).order_by("name")
 
 
@@ -915,6 +965,76 @@ def group_context(
     }
 
 
+@dataclass(frozen=True, slots=True)
+class SharePartitionLine:
+    """Share partition with up to three of its members, and how many there are; None where that is not known."""
+
+    share: SharePartition
+    members: Sequence[SampledMember]
+    number: int | None
+
+    @property
+    def more(self) -> int:
+        return max(0, (self.number or 0) - len(self.members))
+
+
+class UnjudgedContext(TypedDict):
+    group: UnjudgedGroup
+    listing: ListQuery
+    page: Page[Any]
+    rows: list[SharePartitionLine]
+    members: list[SampledMember]
+    members_more: int
+    freshness: FactFreshness
+    listed: FactFreshness
+
+
+_MEMBERS_NAMED = 3
+
+
+def share_listing(query: QueryDict) -> ListQuery:
+    sorts = {"partition": [F("partition")], "start": [F("start")], "lag": [F("lag")]}
+    return ListQuery(query, choices=[], sorts=sorts, descending_first={"lag"})
+
+
+def unjudged_context(row: UnjudgedGroup, listing: ListQuery, freshness: FactFreshness) -> UnjudgedContext:
+    """Return the context of a group without a verdict. ``freshness``: of the collector."""
+    members = read_share_members(row)
+    readers: dict[tuple[str, int], list[SampledMember]] = {}
+    for member in members:
+        for topic, numbers in member.assigned.items():
+            for number in numbers:
+                readers.setdefault((topic, number), []).append(member)
+    page = listing.page_of(_sort_shares(read_partitions(row), listing), MOST)
+    rows = []
+    for share in page.object_list:
+        own = readers.get((share.topic, share.partition), [])
+        rows.append(SharePartitionLine(share, own[:_MEMBERS_NAMED], None if row.members is None else len(own)))
+    return {
+        "group": row,
+        "listing": listing,
+        "page": page,
+        "rows": rows,
+        "members": members[:MOST],
+        "members_more": max(0, len(members) - MOST),
+        "freshness": _age_unjudged(row, freshness),
+        "listed": FactFreshness(row.taken_at, freshness.interval_s, freshness.now),
+    }
+
+
+def _sort_shares(shares: list[SharePartition], listing: ListQuery) -> list[SharePartition]:
+    """Sort share partitions; unknown values come last in both directions."""
+    if listing.sort == "partition":
+        return sorted(shares, key=lambda share: share[:2], reverse=listing.descending)
+    sign = -1 if listing.descending else 1
+
+    def place(share: SharePartition) -> tuple[bool, int, str, int]:
+        value = share.lag if listing.sort == "lag" else share.start
+        return value is None, sign * (value or 0), share.topic, share.partition
+
+    return sorted(shares, key=place)
+
+
 def _partition_key(seen: SeenGroup) -> tuple[str, int]:
     return seen.lag.topic, seen.lag.partition
 
@@ -1013,8 +1133,9 @@ def group(request: HttpRequest, slug: str, group: str) -> HttpResponse:
     if other is not None:
         bar = cluster_bar(cluster, CollectorKind.GROUPS)
         freshness = bar["standing"].freshness_of(CollectorKind.GROUPS)
-        context = {**bar, "tab": "groups", "live_keys": [read_hint(CollectorKind.GROUPS, slug)], "group": other}
-        return render(request, "monitoring/other_group.html", {**context, "freshness": freshness})
+        context = {**bar, "tab": "groups", "live_keys": [read_hint(CollectorKind.GROUPS, slug)]}
+        about = unjudged_context(other, share_listing(request.GET), freshness)
+        return render(request, "monitoring/other_group.html", {**context, **about})
     if row is None:
         raise MissingObject(CollectionErrorCode.GROUP_NOT_SEEN, cluster=cluster.name, group=group)
     bar = cluster_bar(cluster, CollectorKind.GROUPS)

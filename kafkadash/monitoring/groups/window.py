@@ -241,6 +241,10 @@ class SampledMember:
     def name(self) -> str:
         return self.instance_id or self.client_id or self.member_id
 
+    @property
+    def topics(self) -> list[str]:
+        return sorted(self.assigned)
+
 
 def members_of(row: GroupState) -> list[SampledMember]:
     return [SampledMember(*fields) for fields in json.loads(zlib.decompress(bytes(row.window.members)))]

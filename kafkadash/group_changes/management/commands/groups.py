@@ -1,4 +1,6 @@
-"""``manage.py groups``: consumer groups as stored, in the columns of ``kafka-consumer-groups``, and proposals."""
+"""``manage.py groups``: groups as stored, in the columns of ``kafka-consumer-groups`` and ``kafka-share-groups``, and
+proposals about those with committed offsets.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,13 @@ from kafkadash.group_changes import group_deletion, offset_deletion
 from kafkadash.group_changes.errors import GroupErrorCode
 from kafkadash.group_changes.forms import ResetForm
 from kafkadash.group_changes.reset import KIND, ResetTarget
-from kafkadash.group_changes.stored_groups import StoredGroup, load_groups
+from kafkadash.group_changes.stored_groups import StoredGroup, load_groups, refuse_type
 from kafkadash.monitoring.errors import CollectionErrorCode
-from kafkadash.monitoring.groups.names import label_group
-from kafkadash.monitoring.groups.pages import present_groups
+from kafkadash.monitoring.groups.names import key_of, label_group, slug_of
+from kafkadash.monitoring.groups.pages import others_of, present_groups
+from kafkadash.monitoring.groups.shares import SharePartition, read_partitions, read_share_members
 from kafkadash.monitoring.groups.window import SampledMember, members_of
-from kafkadash.monitoring.models import CollectorKind
+from kafkadash.monitoring.models import CollectorKind, UnjudgedGroup
 from kafkadash.monitoring.stored_commands import (
     BAD,
     add_output_options,
@@ -34,6 +37,8 @@ ABSENT = "-"
 _OFFSETS = (
     *("GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST", "CLIENT-ID"),
 )
+
+_SHARE_OFFSETS = ("GROUP", "TOPIC", "PARTITION", "START-OFFSET", "LAG")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,7 @@ class GroupOffset:
 
 class Command(ItemCommand):
     help = (
-        "Lists and describes consumer groups, from collected data, and proposes to reset or delete their committed "
+        "Lists and describes groups of all types, from collected data, and proposes to reset or delete their committed "
         "offsets, or to delete them. Exit code 2: bad input, or a group is not known."
     )
 
@@ -100,7 +105,9 @@ class Command(ItemCommand):
 
     def _list(self, cluster: Cluster, *, as_data: bool) -> None:
         freshness = find_freshness(cluster, CollectorKind.GROUPS)
-        rows = present_groups(cluster).order_by("name").values_list("name", "state", "type", "members")
+        judged = present_groups(cluster).values_list("name", "state", "type", "members")
+        others = others_of(cluster).values_list("name", "state", "kind", "members")
+        rows = sorted([*judged, *((name, state, kind.title(), count) for name, state, kind, count in others)])
         if as_data:
             keys = ("group", "state", "type", "members")
             self.print_json(freshness, {"groups": [dict(zip(keys, row, strict=True)) for row in rows]})
@@ -111,19 +118,25 @@ class Command(ItemCommand):
 
     def _describe(self, cluster: Cluster, names: Sequence[str], *, as_data: bool) -> None:
         freshness = find_freshness(cluster, CollectorKind.GROUPS)
-        groups = find_groups(cluster, names)
+        others = list(others_of(cluster).filter(key__in=[key_of(name) for name in names]))
+        groups = find_groups(cluster, [name for name in names if name not in {other.name for other in others}])
         members = {
             row.name: members_of(row) for row in present_groups(cluster).filter(name__in=names).select_related("window")
         }
         if as_data:
             told = [describe_group(group, members.get(group.name, [])) for group in groups]
-            self.print_json(freshness, {"groups": told})
+            self.print_json(freshness, {"groups": [*told, *map(describe_unjudged, others)]})
             return
         self.print_age(freshness)
         for group in groups:
             self.stdout.write(f"{label_group(group.name)}: {group.state}")
             rows = [_format_row(group, offset) for offset in list_offsets(group, members.get(group.name, []))]
             for line in align_columns([_OFFSETS, *rows]) if rows else ():
+                self.stdout.write(line)
+        for other in others:
+            self.stdout.write(f"{label_group(other.name)}: {other.state}, {other.kind} group")
+            rows = [_format_share(other, row) for row in read_partitions(other)]
+            for line in align_columns([_SHARE_OFFSETS, *rows]) if rows else ():
                 self.stdout.write(line)
 
     def _reset(self, cluster: Cluster, options: Mapping[str, Any]) -> None:
@@ -164,6 +177,8 @@ def find_groups(cluster: Cluster, names: Sequence[str]) -> list[StoredGroup]:
     stored = load_groups(cluster, names)
     missing = next((name for name in names if name not in stored), None)
     if missing is not None:
+        if refused := refuse_type(cluster, slug_of(missing)):
+            raise command_error(refused, returncode=BAD)
         code = CollectionErrorCode.GROUP_NOT_SEEN
         raise command_error(code, cluster=cluster.name, group=missing, returncode=BAD)
     return [stored[name] for name in sorted(stored)]
@@ -187,6 +202,7 @@ def describe_group(group: StoredGroup, members: Sequence[SampledMember]) -> dict
     """Return a group for programs; null where nobody knows, or nothing is committed."""
     return {
         "group": group.name,
+        "type": group.type,
         "state": group.state,
         "members": len(members),
         "partitions": [
@@ -201,6 +217,26 @@ def describe_group(group: StoredGroup, members: Sequence[SampledMember]) -> dict
             for each in list_offsets(group, members)
         ],
     }
+
+
+def describe_unjudged(group: UnjudgedGroup) -> dict[str, Any]:
+    """Return a group without committed offsets for programs; null where nobody knows."""
+    return {
+        "group": group.name,
+        "type": group.kind.title(),
+        "state": group.state,
+        "members": group.members,
+        "member_ids": [member.member_id for member in read_share_members(group)] if group.is_share else None,
+        "partitions": [
+            {"topic": row.topic, "partition": row.partition, "start": row.start, "log_end": row.end, "lag": row.lag}
+            for row in read_partitions(group)
+        ],
+    }
+
+
+def _format_share(group: UnjudgedGroup, row: SharePartition) -> Sequence[str]:
+    figures = (ABSENT if figure is None else str(figure) for figure in (row.start, row.lag))
+    return [label_group(group.name), row.topic, str(row.partition), *figures]
 
 
 def _format_row(group: StoredGroup, offset: GroupOffset) -> Sequence[str]:

@@ -1,0 +1,276 @@
+"""Share groups (KIP-932) and streams groups (KIP-1071) of real Kafka, against ``kafka-share-groups`` and
+``kafka-streams-groups``; offsets of a streams group without members are reset, and it is deleted.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import groupby
+from typing import Any
+
+import pytest
+from confluent_kafka import AcknowledgeType, Message, ShareConsumer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from kio.static.primitive import i8, i32, i32Timedelta, i64
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.devtools.playground.cluster import KafkaPlayground
+from kafkadash.kafka.api import ClusterConnection, TopicPartition
+from kafkadash.kafka.mutations import WireClient
+from kafkadash.monitoring.groups.shares import read_partitions, read_share_members
+from kafkadash.monitoring.groups.window import members_of, read_group
+from kafkadash.monitoring.models import CollectorKind, GroupState, UnjudgedGroup
+from tests.agreement.conftest import Refresher, TopicMaker
+from tests.agreement.tools import Tools
+from tests.contract import raw
+from tests.waiting import wait_until
+
+DEADLINE = 20.0
+TURNS_S = 60
+OFFSET_COMMIT, FIND_COORDINATOR, STREAMS_HEARTBEAT = 8, 10, 88
+LEAVES = -1  # member epoch
+
+
+@pytest.fixture
+def admin(playground: KafkaPlayground) -> Iterator[WireClient]:
+    admin = WireClient(ClusterConnection("agreement", 1, tuple(playground.bootstrap.split(","))))
+    yield admin
+    admin.close()
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    """Of all tables that the tool printed, by the words of their first lines."""
+    found = []
+    for blank, table in groupby(text.splitlines(), key=lambda line: not line.strip()):
+        if blank:
+            continue
+        head, *lines = table
+        columns = head.replace("COORDINATOR (ID)", "COORDINATOR ID").split()
+        found += [dict(zip(columns, line.split(), strict=False)) for line in lines]
+    return found
+
+
+def number(text: str) -> int | None:
+    return None if text == "-" else int(text)
+
+
+def test_share_group__start_offsets_lag_and_members__equal_kafka_share_groups(
+    cluster: Cluster, refresh: Refresher, playground: KafkaPlayground, tools: Tools, make_topic: TopicMaker
+) -> None:
+    """One record is released and all others that were read are accepted: the start offset does not pass it."""
+    topic = make_topic([[1, 2], [2, 3]], mib=1)
+    group = f"{topic}-share"
+    configs = {
+        "bootstrap.servers": playground.bootstrap,
+        "group.id": group,
+        "client.id": "picker",
+        "share.acknowledgement.mode": "explicit",
+    }
+    read_from_the_start(playground, group)
+    with ShareConsumer(configs) as consumer:
+        consumer.subscribe([topic])
+        for message in poll_some(consumer):
+            released = message.offset() == 2
+            consumer.acknowledge(message, AcknowledgeType.RELEASE if released else AcknowledgeType.ACCEPT)
+        consumer.commit_sync(timeout=30)
+        refresh(CollectorKind.GROUPS)
+        offsets = rows(tools.run("share-groups", "--describe", "--group", group, "--offsets"))
+        members = rows(tools.run("share-groups", "--describe", "--group", group, "--members"))
+        [state] = rows(tools.run("share-groups", "--describe", "--group", group, "--state"))
+        listed = {row["GROUP"]: row for row in rows(tools.run("groups", "--list"))}
+
+    row = UnjudgedGroup.objects.get(cluster=cluster, name=group)
+    assert (listed[group]["TYPE"], row.kind) == ("Share", "share")
+    assert (row.state, row.members) == (state["STATE"], int(state["#MEMBERS"]))
+    assert f"({row.coordinator})" == state["ID"]
+    assert {(each.topic, each.partition, each.start, each.lag) for each in read_partitions(row)} == {
+        (each["TOPIC"], int(each["PARTITION"]), number(each["START-OFFSET"]), number(each["LAG"])) for each in offsets
+    }
+    assert any(each.lag for each in read_partitions(row)), "what was released waits"
+    assert {
+        (m.member_id, m.client_id, f"/{m.host}", sum(map(len, m.assigned.values()))) for m in read_share_members(row)
+    } == {(m["CONSUMER-ID"], m["CLIENT-ID"], m["HOST"], int(m["#PARTITIONS"])) for m in members}
+    refresh(CollectorKind.GROUPS)
+    row.refresh_from_db()
+    assert (row.state, row.members) == ("Empty", 0)
+
+
+def read_from_the_start(playground: KafkaPlayground, group: str) -> None:
+    entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": playground.bootstrap})
+    for future in admin.incremental_alter_configs([resource]).values():
+        future.result(DEADLINE)
+
+
+def poll_some(consumer: ShareConsumer) -> list[Message]:
+    batch: list[Message] = []
+
+    def polled() -> bool:
+        batch.extend(message for message in consumer.poll(timeout=1) if message.error() is None)
+        return bool(batch)
+
+    wait_until(polled, "the share consumer has records", TURNS_S)
+    return batch
+
+
+@dataclass
+class StreamsMember:
+    """A member of a streams group by raw heartbeats, with one subtopology that reads these topics."""
+
+    playground: KafkaPlayground
+    group: str
+    topics: tuple[str, ...]
+    member: str
+    epoch: int = 0
+    tasks: Any = ()
+
+    def join(self) -> None:
+        wait_until(self._beat, f"{self.group} has its tasks", TURNS_S)
+
+    def leave(self) -> None:
+        self.epoch = LEAVES
+        self._beat()
+
+    def commit(self, topic: str, offsets: Mapping[int, int]) -> None:
+        types = raw.request_types(OFFSET_COMMIT, 9)
+        partitions = tuple(
+            types.OffsetCommitRequestPartition(
+                partition_index=i32(partition),
+                committed_offset=i64(offset),
+                committed_leader_epoch=i32(-1),
+                committed_metadata="",
+            )
+            for partition, offset in offsets.items()
+        )
+        answer = raw.ask(
+            self._coordinator(),
+            OFFSET_COMMIT,
+            9,
+            group_id=self.group,
+            generation_id_or_member_epoch=i32(self.epoch),
+            member_id=self.member,
+            group_instance_id=None,
+            topics=(types.OffsetCommitRequestTopic(name=topic, partitions=partitions),),
+        )
+        assert {row.error_code for row in answer.topics[0].partitions} == {0}, answer
+
+    def _beat(self) -> bool:
+        """Return whether the member owns tasks, which it confirms, or has left."""
+        types = raw.request_types(STREAMS_HEARTBEAT, 0)
+        subtopology = types.Subtopology(
+            subtopology_id="0",
+            source_topics=self.topics,
+            source_topic_regex=(),
+            state_changelog_topics=(),
+            repartition_sink_topics=(),
+            repartition_source_topics=(),
+            copartition_groups=(),
+        )
+        answer = raw.ask(
+            self._coordinator(),
+            STREAMS_HEARTBEAT,
+            0,
+            group_id=self.group,
+            member_id=self.member,
+            member_epoch=i32(self.epoch),
+            endpoint_information_epoch=i32(-1),
+            instance_id=None,
+            rack_id=None,
+            rebalance_timeout=i32Timedelta.parse(timedelta(minutes=5)),
+            topology=types.Topology(epoch=i32(0), subtopologies=(subtopology,)) if self.epoch == 0 else None,
+            active_tasks=tuple(
+                types.TaskIds(subtopology_id=task.subtopology_id, partitions=task.partitions) for task in self.tasks
+            ),
+            standby_tasks=(),
+            warmup_tasks=(),
+            process_id="process-1",
+            user_endpoint=None,
+            client_tags=(),
+            task_offsets=None,
+            task_end_offsets=None,
+            shutdown_application=False,
+        )
+        if answer.error_code != 0 or self.epoch == LEAVES:
+            return bool(answer.error_code == 0)
+        self.epoch = answer.member_epoch
+        owned = bool(self.tasks)
+        self.tasks = answer.active_tasks or self.tasks
+        return owned
+
+    def _coordinator(self) -> str:
+        found: list[str] = []
+
+        def told() -> bool:
+            address = self.playground.bootstrap.split(",")[0]
+            [row] = raw.ask(address, FIND_COORDINATOR, 4, key_type=i8(0), coordinator_keys=(self.group,)).coordinators
+            found.append(f"{row.host}:{row.port}")
+            return bool(row.error_code == 0)
+
+        wait_until(told, f"{self.group} has a coordinator", TURNS_S)
+        return found[-1]
+
+
+def test_streams_group__state_members_offsets_and_lag__equal_kafka_streams_groups(
+    cluster: Cluster,
+    refresh: Refresher,
+    playground: KafkaPlayground,
+    admin: WireClient,
+    tools: Tools,
+    make_topic: TopicMaker,
+) -> None:
+    """Then its member leaves, its offsets are reset and deleted as those of a consumer group, and so is the group."""
+    topic = make_topic([[1, 2], [2, 3]], mib=1)
+    group = f"{topic}-streams"
+    member = StreamsMember(playground, group, (topic,), str(uuid.uuid4()))
+    member.join()
+    member.commit(topic, {0: 3, 1: 5})
+    refresh(CollectorKind.GROUPS)
+    offsets = rows(tools.run("streams-groups", "--describe", "--group", group, "--offsets", "--verbose"))
+    members = rows(tools.run("streams-groups", "--describe", "--group", group, "--members"))
+    [state] = rows(tools.run("streams-groups", "--describe", "--group", group, "--state"))
+
+    row = GroupState.objects.select_related("window").get(cluster=cluster, name=group)
+    partitions, _ = read_group(row, members_of(row))
+    assert (row.type, row.state, row.members) == ("Streams", state["STATE"], int(state["#MEMBERS"]))
+    assert f"({row.coordinator})" == state["ID"]
+    assert {(each.topic, each.partition, each.committed, each.end, each.lag) for each in partitions} == {
+        (
+            each["TOPIC"],
+            int(each["PARTITION"]),
+            number(each["CURRENT-OFFSET"]),
+            number(each["LOG-END-OFFSET"]),
+            number(each["OFFSET-LAG"]),
+        )
+        for each in offsets
+    }
+    assert [(m.member_id, m.client_id, m.assigned) for m in members_of(row)] == [
+        (each["MEMBER"], each["CLIENT-ID"], {topic: [0, 1]}) for each in members
+    ]
+
+    member.leave()
+    first = TopicPartition(topic, 0)
+    assert admin.describe_groups([group], deadline=DEADLINE)[group].state == "Empty"
+    assert admin.commit_offsets(group, {first: 1}, deadline=DEADLINE).done == {first}
+    assert admin.committed([group], deadline=DEADLINE).offsets[group] == {topic: {0: 1, 1: 5}}
+    assert admin.delete_offsets(group, [first], deadline=DEADLINE).done == {first}
+    assert admin.committed([group], deadline=DEADLINE).offsets[group] == {topic: {1: 5}}
+    assert admin.delete_groups([group], deadline=DEADLINE).done == {group}
+    assert admin.describe_groups([group], deadline=DEADLINE) == {}
+
+
+def test_streams_group__of_topics_that_differ__reads_partitions_that_exist(
+    playground: KafkaPlayground, admin: WireClient, make_topic: TopicMaker
+) -> None:
+    """Merged streams: ``kafka-streams-groups --offsets`` of 4.3.1 waits for partitions that are not there."""
+    large, small = make_topic([[1, 2], [2, 3]]), make_topic([[1, 2]])
+    member = StreamsMember(playground, f"{large}-merged", (large, small), str(uuid.uuid4()))
+    member.join()
+
+    [told] = admin.groups(deadline=DEADLINE).groups[member.group].members or ()
+
+    assert dict(told.assigned) == {large: (0, 1), small: (0,)}
+    member.leave()
