@@ -14,6 +14,7 @@ PUBLIC_MODULES = (
     "groups.names",
     "groups.pages",
     "groups.rules",
+    "groups.shares",
     "groups.window",
     "models",
     "ownership",

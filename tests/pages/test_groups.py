@@ -394,7 +394,14 @@ def test_types_are_filters(
 
 
 def test_the_page_of_a_group_of_a_newer_type_names_it(get_page: GetPage, demo: Cluster) -> None:
-    more = {"is_share": False, "kind": "quantum", "coordinator": None, "members": None, "read_at": None, "lag": None}
+    more: dict[str, Any] = {
+        "is_share": False,
+        "kind": "quantum",
+        "coordinator": None,
+        "members": None,
+        "read_at": None,
+        "lag": None,
+    }
     row = share_seen(demo, "q-1", **more)
     assert get_page(URL).cells(f"other-group-{row.key}")[1:] == ["quantum", "Empty", *["unknown"] * 4]
     page = get_page(f"{URL}q-1/")
