@@ -43,7 +43,7 @@ from kafkadash.monitoring.freshness import (
     not_read,
     silent_brokers,
 )
-from kafkadash.monitoring.groups.pages import ReaderLine, readers_of
+from kafkadash.monitoring.groups.pages import ReaderLine, list_share_readers, readers_of
 from kafkadash.monitoring.models import (
     ClusterState,
     CollectorKind,
@@ -361,6 +361,7 @@ class TopicContext(TypedDict):
     throttle_lists: list[ListRow]
     groups: list[ReaderLine]
     groups_more: bool
+    share_groups: list[tuple[str, str]]
     group_freshness: FactFreshness
     throttles_known: bool
 
@@ -385,6 +386,7 @@ def topic_context(
     candidates = load_candidates(cluster, [topic.topic_id]) if troubled else {}
     lacking = {broker for p in every if len(p.line.isr) < len(p.line.replicas) for broker in p.line.missing}
     behind = load_followers(topic, lacking, runs, now) if topic.under_replicated else {}
+    group_freshness = freshness_of(runs.get(CollectorKind.GROUPS), now)
     readers = readers_of(cluster, topic.name, runs.get(CollectorKind.GROUPS), now, MOST_GROUPS + 1)
     return {
         "topic": topic,
@@ -416,7 +418,8 @@ def topic_context(
         "throttle_lists": [ListRow(row, list_words(row.value)) for row in lists.filter(key__in=LISTS).order_by("key")],
         "groups": readers[:MOST_GROUPS],
         "groups_more": len(readers) > MOST_GROUPS,
-        "group_freshness": freshness_of(runs.get(CollectorKind.GROUPS), now),
+        "share_groups": list_share_readers(cluster, topic.name, MOST_GROUPS),
+        "group_freshness": group_freshness,
         "throttles_known": bool(configs and configs.succeeded_at),
     }
 

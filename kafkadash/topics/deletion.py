@@ -20,7 +20,7 @@ from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, fir
 from kafkadash.kafka.api import ItemChanged, TopicMetadata, WholeClient, read_named_topics
 from kafkadash.monitoring.freshness import freshness_of_kind, read_statuses
 from kafkadash.monitoring.groups.names import label_group
-from kafkadash.monitoring.groups.pages import present_groups
+from kafkadash.monitoring.groups.pages import find_share_readers, present_groups
 from kafkadash.monitoring.models import CollectorKind, TopicState
 from kafkadash.monitoring.traffic.pages import format_record_rate, read_topic_rates
 from kafkadash.short_runs.change_kind import make_short_kind_known
@@ -59,7 +59,7 @@ def plan_deletion(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
 
 
 def _find_readers(cluster: Cluster, topics: Collection[str]) -> dict[str, list[str]] | None:
-    """Return the groups with committed offsets, by topic; None while groups are not read. Two queries."""
+    """Return the groups with offsets, by topic, share groups last; None while groups are not read. Three queries."""
     freshness = freshness_of_kind(CollectorKind.GROUPS, read_statuses([cluster.pk])[cluster.pk], clock.now())
     if freshness.stale:
         return None
@@ -67,6 +67,9 @@ def _find_readers(cluster: Cluster, topics: Collection[str]) -> dict[str, list[s
     read = present_groups(cluster).filter(topics__has_any_keys=sorted(topics)).order_by("name")
     for group, own in read.values_list("name", "topics"):
         for topic in topics & own.keys():
+            readers[topic].append(label_group(group))
+    for group, shared in find_share_readers(cluster, topics).values_list("name", "topics"):
+        for topic in set(topics) & set(shared):
             readers[topic].append(label_group(group))
     return readers
 

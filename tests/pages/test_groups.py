@@ -373,6 +373,11 @@ def test_the_page_of_such_a_group_says_what_it_is(get_page: GetPage, share_group
     ]
 
 
+def test_share_groups_of_a_topic__are_named_on_its_page(get_page: GetPage, share_group: UnjudgedGroup) -> None:
+    TopicFactory.create(cluster=share_group.cluster, name=PAID)
+    assert get_page(f"/clusters/demo/topics/{PAID}/").texts("[data-fact=share-groups] a") == ["share-1"]
+
+
 @pytest.mark.parametrize(
     ("query", "names", "shares"),
     [

@@ -15,6 +15,7 @@ from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.plan import PlanErrorCode
 from kafkadash.changes.risk import RiskLevel, level_of
 from kafkadash.clusters.models import Cluster
+from kafkadash.monitoring.groups.shares import SharePartition
 from kafkadash.monitoring.models import CollectorKind, TopicState, TopicTraffic
 from kafkadash.monitoring.traffic.rules import shard_of
 from kafkadash.planning.errors import ReassignmentErrorCode
@@ -24,7 +25,7 @@ from kafkadash.topics.deletion import KIND, plan_deletion
 from kafkadash.topics.errors import TopicErrorCode
 from kafkadash.topics.reasons import TopicReasonCode
 from tests.factories import ReassignmentFactory, TopicFactory
-from tests.groups import WELL, group_seen
+from tests.groups import WELL, group_seen, share_seen
 from tests.pages.conftest import Page
 from tests.topics.conftest import TopicWorld
 
@@ -156,6 +157,9 @@ def test_plan__names_who_reads_and_writes__null_where_nobody_knows(world: TopicW
         return {name: item.content[name] for name in ("groups", "records_per_s", "bytes_per_s")}
 
     assert planned_content() == {"groups": [], "records_per_s": None, "bytes_per_s": None}
+    share_seen(world.cluster, "queue", [SharePartition("orders", 0, 0, 9, 9)])
+    share_seen(world.cluster, "other", [SharePartition("clicks", 0, 0, 9, 9)])
+    assert planned_content()["groups"] == ["queue"]
     for number in range(10):
         group_seen(world.cluster, f"billing-{number}", {("orders", 0): WELL})
     now = world.cluster.collector_runs.get(kind=CollectorKind.TRAFFIC).succeeded_at
@@ -164,7 +168,7 @@ def test_plan__names_who_reads_and_writes__null_where_nobody_knows(world: TopicW
     TopicTraffic.objects.create(cluster=world.cluster, shard=shard_of("orders"), taken_at=now, topics=measured)
     content = planned_content()
     assert (content["records_per_s"], content["bytes_per_s"]) == (12.0, None)
-    assert content["groups"] == [*(f"billing-{number}" for number in range(8)), 2]
+    assert content["groups"] == [*(f"billing-{number}" for number in range(8)), 3]
     TopicTraffic.objects.update(topics={"orders": [0.0, 0.0, 11, 0]})
     assert planned_content()["records_per_s"] is None
     old = [CollectorKind.GROUPS, CollectorKind.TRAFFIC]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict, TypeVar
@@ -570,7 +570,7 @@ def _filter_others(cluster: Cluster, listing: ListQuery) -> QuerySet[UnjudgedGro
     if state := listing.values["state"]:
         rows = rows.filter(_match_state(state))
     if topic := listing.values["topic"]:
-        rows = rows.filter(topics__contains=[topic])
+        rows = rows.filter(topics__has_key=topic)
     if text := listing.values["q"]:
         rows = rows.filter(name__icontains=text)
     return rows
@@ -676,6 +676,17 @@ def readers_of(cluster: Cluster, topic: str, run: CollectorRun | None, now: date
         number, lag, worst = row.topics[topic]
         found.append(ReaderLine(row, group_freshness(row, run, now), number, lag, LagState(worst)))
     return found
+
+
+def find_share_readers(cluster: Cluster, topics: Collection[str]) -> QuerySet[UnjudgedGroup]:
+    """Share groups that read one of the topics, by name."""
+    return others_of(cluster).filter(topics__has_any_keys=sorted(topics), is_share=True)
+
+
+def list_share_readers(cluster: Cluster, topic: str, most: int) -> list[tuple[str, str]]:
+    """Return name and slug of share groups that read the topic."""
+    names = find_share_readers(cluster, [topic]).values_list("name", flat=True)[:most]
+    return [(name, slug_of(name)) for name in names]
 
 
 class GroupsContext(TypedDict):
