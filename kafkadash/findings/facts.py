@@ -57,7 +57,7 @@ class GroupFact:
     worst partition, ``place`` (topic-partition) and ``place_lag``; ``lag`` that of all partitions whose lag is known;
     ``failing`` partitions stall, stopped or were set back. ``lost``: records deleted before they were committed.
     ``lag_unknown`` partitions have no lag that is known; ``in_doubt`` ones cannot be judged now, and more waited in
-    them than is allowed. Lags in records.
+    them than is allowed. An open transaction holds back ``held`` partitions. Lags in records.
     """
 
     key: str
@@ -75,6 +75,7 @@ class GroupFact:
     lost: int | None = None
     lag_unknown: int = 0
     in_doubt: int = 0
+    held: int = 0
 
 
 @dataclass(frozen=True, slots=True)

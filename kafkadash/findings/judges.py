@@ -456,6 +456,8 @@ def _partition_notes(group: GroupFact) -> tuple[CodedMessage, ...]:
         notes.append(coded(FindingNoteCode.MEMBERS_UNKNOWN))
     elif group.members:
         notes.append(coded(FindingNoteCode.MEMBERS, members=group.members))
+    if group.held:
+        notes.append(coded(FindingNoteCode.OPEN_TRANSACTION, partitions=group.held))
     return tuple(notes)
 
 

@@ -283,6 +283,7 @@ class FindingNoteCode(StrEnum):
     MOST_WAIT_IN = "note-most-wait-in"
     MEMBERS = "note-members"
     MEMBERS_UNKNOWN = "note-members-unknown"
+    OPEN_TRANSACTION = "note-open-transaction"
     GROUPS_STALL = "note-groups-stall"
     GROUPS_STAND_STILL = "note-groups-stand-still"
     GROUPS_SET_BACK = "note-groups-set-back"

@@ -345,6 +345,7 @@ FINDING_NOTE_MESSAGES: Mapping[Note, MessageTemplate] = {
     Note.MOST_WAIT_IN: MessageTemplate("{waiting:,} in {place}"),
     Note.MEMBERS: MessageTemplate("{members:# member|# members}"),
     Note.MEMBERS_UNKNOWN: MessageTemplate("members unknown"),
+    Note.OPEN_TRANSACTION: MessageTemplate("open transaction in {partitions:# partition|# partitions}"),
     Note.GROUPS_STALL: MessageTemplate("{groups:# stalled|# stalled}"),
     Note.GROUPS_STAND_STILL: MessageTemplate("{groups:# with an error|# with errors}"),
     Note.GROUPS_SET_BACK: MessageTemplate("{groups:# with offsets moved backwards|# with offsets moved backwards}"),

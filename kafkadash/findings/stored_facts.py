@@ -430,6 +430,7 @@ def _group_facts(cluster: Cluster, read: RefreshStatus, now: datetime) -> dict[s
                 lost=group.lost,
                 lag_unknown=group.lag_unknown,
                 in_doubt=group.in_doubt,
+                held=len(group.held),
             )
             for group in rows.filter(Q(worst__in=failing) | Q(lost__gt=0) | Q(taken_at__lt=old) | spoken_of).defer(
                 "topics", "times"

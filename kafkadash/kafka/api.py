@@ -630,6 +630,16 @@ class LogSpans:
     taken_at: float
 
 
+class OpenTransaction(NamedTuple):
+    """Transaction that is open in a partition: ``start`` is the offset of its first record, ``last_at`` the time of its
+    producer's last record in seconds since the epoch, by the producer's clock; None where that is not known.
+    """
+
+    producer_id: int
+    start: int
+    last_at: float | None
+
+
 class KafkaGroups(Protocol):
     """The reads of groups. Implementations are safe to call from several threads at once."""
 
@@ -660,6 +670,19 @@ class KafkaGroups(Protocol):
         """Log start and end of partitions (topic → numbers), in one fan-out to their leaders.
 
         What is asked of ``committed`` before this can never lie behind it: lag is never negative by our doing.
+        """
+        ...
+
+    def stable_spans(self, partitions: Mapping[str, Collection[int]], *, deadline: float) -> LogSpans:
+        """As ``log_spans``, but each ends at the last stable offset: consumers with read_committed stop there."""
+        ...
+
+    def open_transactions(
+        self, partitions: Mapping[str, Collection[int]], *, deadline: float
+    ) -> Mapping[str, Mapping[int, Sequence[OpenTransaction]]]:
+        """Return transactions that are open, by topic and partition, as DescribeProducers (61) answers, oldest first.
+
+        A partition is absent where that is not known: it needs Read on the topic, and Kafka 2.8.
         """
         ...
 

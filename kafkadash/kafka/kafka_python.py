@@ -40,6 +40,8 @@ with warnings.catch_warnings():
         DescribeGroupsResponse,
         DescribeLogDirsRequest,
         DescribeLogDirsResponse,
+        DescribeProducersRequest,
+        DescribeProducersResponse,
         DescribeQuorumRequest,
         DescribeQuorumResponse,
         DescribeTopicPartitionsRequest,

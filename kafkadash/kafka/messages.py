@@ -46,6 +46,8 @@ from kafkadash.kafka.kafka_python import (
     DescribeGroupsResponse,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     DescribeShareGroupOffsetsRequest,
@@ -128,6 +130,7 @@ QuorumTopic = DescribeQuorumResponse.TopicData
 QuorumPartition = QuorumTopic.PartitionData
 QuorumReplicaAnswer = QuorumPartition.ReplicaState
 TopicPartitionsAnswer = DescribeTopicPartitionsResponse
+ProducersAnswer = DescribeProducersResponse
 ListGroupsAnswer = ListGroupsResponse
 ListedGroup = ListGroupsResponse.ListedGroup
 DescribeGroupsAnswer = DescribeGroupsResponse
@@ -277,7 +280,8 @@ OFFSET_FETCH, FIND_COORDINATOR, DESCRIBE_GROUPS, LIST_GROUPS, DESCRIBE_CONSUMER_
 DESCRIBE_SHARE_GROUPS, DESCRIBE_STREAMS_GROUPS, DESCRIBE_SHARE_OFFSETS = 77, 89, 90
 # org.apache.kafka.common.requests.ListOffsetsRequest.CONSUMER_REPLICA_ID: the leader answers what consumers can read.
 ASK_AS_CONSUMER = -1
-READ_UNCOMMITTED = 0
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+DESCRIBE_PRODUCERS = 61
 
 
 class OneAtATime(NotSupported):
@@ -473,10 +477,24 @@ def committed_request(offered: ApiRanges, groups: Sequence[str]) -> Request:
     return OffsetFetchRequest(group_id=groups[0], topics=None, require_stable=False, max_version=7)
 
 
+def producers_request(offered: ApiRanges, partitions: Mapping[str, Collection[int]]) -> Request:
+    """Return a request for the producers that write to partitions, for their leader (KIP-664)."""
+    require_api(offered, DESCRIBE_PRODUCERS, "DescribeProducers (Kafka 2.8)")
+    topic = DescribeProducersRequest.TopicRequest
+    return DescribeProducersRequest(
+        topics=[topic(name=name, partition_indexes=list(indexes)) for name, indexes in partitions.items()]
+    )
+
+
 def span_request(
-    offered: ApiRanges, partitions: Mapping[str, Collection[int]], timestamp: int, timeout_ms: int
+    offered: ApiRanges,
+    partitions: Mapping[str, Collection[int]],
+    timestamp: int,
+    timeout_ms: int,
+    isolation: int = READ_UNCOMMITTED,
 ) -> Request:
-    """Return a request for what consumers can read: a leader answers its high watermark (−1) or log start (−2).
+    """Return a request for what consumers can read: a leader answers its high watermark (−1) or log start (−2), and
+    with READ_COMMITTED the last stable offset instead of the high watermark.
 
     For a time in milliseconds it answers the offset of the first record of then or later, −1 where there is none.
     """
@@ -484,7 +502,7 @@ def span_request(
     topic, partition = ListOffsetsRequest.ListOffsetsTopic, ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
     return ListOffsetsRequest(
         replica_id=ASK_AS_CONSUMER,
-        isolation_level=READ_UNCOMMITTED,
+        isolation_level=isolation,
         timeout_ms=timeout_ms,
         topics=[
             topic(

@@ -63,6 +63,8 @@ from kafkadash.kafka.kafka_python import DescribeClusterRequest, MetadataRequest
 from kafkadash.kafka.messages import (
     DESCRIBE_CLUSTER,
     METADATA,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
     ApiRanges,
     ApiVersionsAnswer,
     ClusterAnswer,
@@ -75,6 +77,7 @@ from kafkadash.kafka.messages import (
     MetadataAnswer,
     MetadataTopic,
     OffsetsAnswer,
+    ProducersAnswer,
     QuorumAnswer,
     QuorumPartition,
     QuorumReplicaAnswer,
@@ -88,6 +91,7 @@ from kafkadash.kafka.messages import (
     metadata_request,
     name_operations,
     offsets_request,
+    producers_request,
     quorum_request,
     reassignments_request,
     span_request,
@@ -423,12 +427,55 @@ Wanted = Mapping[str, Collection[int]]
 Offset = tuple[int, int]  # error code, offset
 
 
-class SpanReading:
-    """Collects the answers of one call. ``begin``: where spans begin, as the ``timestamp`` of ListOffsets."""
+class ProducerReading:
+    """Collects transactions that are open in partitions, from their leaders. What no leader answers is left out."""
 
-    def __init__(self, talk: FanOut, begin: int = OffsetKind.EARLIEST) -> None:
+    def __init__(self, talk: FanOut) -> None:
         self._talk = talk
-        self._begin = begin
+        self._found: dict[str, dict[int, list[port.OpenTransaction]]] = defaultdict(dict)
+
+    def read(self, partitions: Wanted) -> Mapping[str, Mapping[int, Sequence[port.OpenTransaction]]]:
+        """Raises KafkaFailure when nobody answered anything."""
+        ask: BrokerRequest[MetadataAnswer] = BrokerRequest(partial(metadata_request, topics=partitions.keys()))
+        self._talk.ask(None, ask, partial(self._told_leaders, partitions))
+        self._talk.run()
+        return self._found
+
+    def _told_leaders(self, wanted: Wanted, result: BrokerAnswer[MetadataAnswer] | KafkaFailure) -> None:
+        by_leader: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for topic in () if isinstance(result, KafkaFailure) else result.response.topics:
+            for row in topic.partitions:
+                if row.leader_id >= 0 and row.partition_index in wanted.get(topic.name or "", ()):
+                    by_leader[row.leader_id][topic.name or ""].append(row.partition_index)
+        for leader, theirs in by_leader.items():
+            ask: BrokerRequest[ProducersAnswer] = BrokerRequest(partial(producers_request, partitions=theirs))
+            self._talk.ask(leader, ask, self._told)
+
+    def _told(self, result: BrokerAnswer[ProducersAnswer] | KafkaFailure) -> None:
+        for topic in () if isinstance(result, KafkaFailure) else result.response.topics:
+            for row in topic.partitions:
+                if row.error_code:
+                    continue
+                opened = [
+                    port.OpenTransaction(
+                        producer.producer_id,
+                        producer.current_txn_start_offset,
+                        producer.last_timestamp / 1000 if producer.last_timestamp >= 0 else None,
+                    )
+                    for producer in row.active_producers
+                    if producer.current_txn_start_offset >= 0
+                ]
+                self._found[topic.name][row.partition_index] = sorted(opened, key=lambda each: each.start)
+
+
+class SpanReading:
+    """Collects the answers of one call. ``begin``: where spans begin, as the ``timestamp`` of ListOffsets.
+    ``isolation``: of the consumers for which they end.
+    """
+
+    def __init__(self, talk: FanOut, begin: int = OffsetKind.EARLIEST, isolation: int = READ_UNCOMMITTED) -> None:
+        self._talk = talk
+        self._begin, self._isolation = begin, isolation
         self._spans: dict[str, dict[int, LogSpan]] = {}
         self._errors: dict[str, dict[int, ItemError]] = {}
         self._taken_at: list[float] = []
@@ -486,8 +533,9 @@ class SpanReading:
             )
 
     def _question(self, partitions: Wanted, kind: int) -> BrokerRequest[OffsetsAnswer]:
+        isolation = self._isolation
         return BrokerRequest(
-            lambda offered: span_request(offered, partitions, kind, timeout_ms=max(1, int(self._talk.left() * 1000)))
+            lambda offered: span_request(offered, partitions, kind, max(1, int(self._talk.left() * 1000)), isolation)
         )
 
     def _told(
@@ -793,6 +841,14 @@ class WireAdmin:
 
     def log_spans(self, partitions: Mapping[str, Collection[int]], *, deadline: float) -> LogSpans:
         return self._talk(lambda talk: SpanReading(talk).read(partitions), deadline)
+
+    def stable_spans(self, partitions: Mapping[str, Collection[int]], *, deadline: float) -> LogSpans:
+        return self._talk(lambda talk: SpanReading(talk, isolation=READ_COMMITTED).read(partitions), deadline)
+
+    def open_transactions(
+        self, partitions: Mapping[str, Collection[int]], *, deadline: float
+    ) -> Mapping[str, Mapping[int, Sequence[port.OpenTransaction]]]:
+        return self._talk(lambda talk: ProducerReading(talk).read(partitions), deadline)
 
     def describe_groups(self, groups: Collection[str], *, deadline: float) -> Mapping[str, port.GroupDescription]:
         return self._talk(lambda talk: GroupReading(talk).read_named(groups), deadline)

@@ -166,6 +166,9 @@ class GroupState(models.Model):
     drain_s = models.FloatField(null=True, help_text="of the partition that takes longest")
     never_drains = models.BooleanField(default=False)
     lost = models.BigIntegerField(null=True, help_text="records that were deleted before they were committed, at most")
+    held = models.JSONField(
+        default=list, help_text="partitions that an open transaction holds back, as of monitoring.groups.held_reads"
+    )
     times = models.JSONField(default=list)
     taken_at = models.DateTimeField()
     point_at = models.DateTimeField(null=True, help_text="since when the figures are those of its newest GroupLagPoint")

@@ -1,5 +1,6 @@
 """Share groups (KIP-932) and streams groups (KIP-1071) of real Kafka, against ``kafka-share-groups`` and
-``kafka-streams-groups``; offsets of a streams group without members are reset, and it is deleted.
+``kafka-streams-groups``; offsets of a streams group without members are reset, and it is deleted. An open transaction
+holds a group that reads with read_committed.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from itertools import groupby
 from typing import Any
 
 import pytest
-from confluent_kafka import AcknowledgeType, Message, ShareConsumer
+from confluent_kafka import AcknowledgeType, Consumer, Message, Producer, ShareConsumer
+from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from kio.static.primitive import i8, i32, i32Timedelta, i64
 
@@ -274,3 +276,40 @@ def test_streams_group__of_topics_that_differ__reads_partitions_that_exist(
 
     assert dict(told.assigned) == {large: (0, 1), small: (0,)}
     member.leave()
+
+
+def test_open_transaction__that_holds_a_group__is_noted_with_the_producer_of_kafka_transactions(
+    cluster: Cluster, refresh: Refresher, playground: KafkaPlayground, tools: Tools, make_topic: TopicMaker
+) -> None:
+    topic = make_topic([[1, 2]])
+    group = f"{topic}-held"
+    producer = Producer({"bootstrap.servers": playground.bootstrap, "transactional.id": group})
+    producer.init_transactions(DEADLINE)
+    producer.begin_transaction()
+    producer.produce(topic, b"done")
+    producer.commit_transaction(DEADLINE)
+    configs = {
+        "bootstrap.servers": playground.bootstrap,
+        "group.id": group,
+        "isolation.level": "read_committed",
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+    }
+    consumer = Consumer(configs)
+    consumer.subscribe([topic])
+    wait_until(lambda: consumer.poll(1) is not None, "the first record is read", TURNS_S)
+    producer.begin_transaction()
+    producer.produce(topic, b"open")
+    producer.flush(DEADLINE)
+    consumer.commit(offsets=[KafkaPartition(topic, 0, 2)], asynchronous=False)  # behind the marker, as Java commits it
+
+    def judged() -> GroupState:
+        refresh(CollectorKind.GROUPS)
+        return GroupState.objects.get(cluster=cluster, name=group)
+
+    wait_until(lambda: judged().worst == "stall", "the group stalls", TURNS_S)
+    [row] = rows(tools.run("transactions", "describe-producers", "--topic", topic, "--partition", "0"))
+    assert judged().held == [[topic, 0, int(row["CurrentTransactionStartOffset"]), [int(row["ProducerId"])]]]
+    producer.abort_transaction(DEADLINE)
+    assert judged().held == []
+    consumer.close()

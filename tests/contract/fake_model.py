@@ -138,6 +138,8 @@ class ClusterModel:
         self.moving: dict[TopicPartition, FakePartition] = {}
         self.configs = FakeConfigs()
         self.groups = FakeGroups()
+        # (topic, partition) → producer id and offset of the first record of transactions that are open
+        self.open_transactions: dict[TopicPartition, list[tuple[int, int]]] = {}
         # leaders that Metadata names, one after the other, before the true one (brokers hear of a change in turn)
         self.rumours: dict[TopicPartition, list[int]] = {}
         self.refusals: dict[str, tuple[ErrorCode, str | None]] = {}  # "topic-partition" → what 45 says of it

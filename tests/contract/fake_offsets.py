@@ -26,6 +26,9 @@ def list_offsets(model: ClusterModel, broker: FakeBroker, entities: Entities, re
                 code, offset, epoch = ErrorCode.invalid_request, -1, -1
             else:
                 code, offset, epoch = _offset(model, broker, topic.name, question, request.replica_id)
+                opened = model.open_transactions.get((topic.name, question.partition_index))
+                if opened and question.timestamp == _NEWEST and getattr(request, "isolation_level", 0) == 1:
+                    offset = min(offset, *(start for _, start in opened))
             rows.append(
                 entities.new(
                     "ListOffsetsPartitionResponse",
@@ -65,3 +68,46 @@ def _offset(
     if question.timestamp != _NEWEST:
         raise NotImplementedError(f"the fake has no such offset ({question.timestamp})")
     return ErrorCode.none, end, partition.leader_epoch
+
+
+def describe_producers(model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool) -> Any:
+    """Producers with a transaction, and one that has none."""
+    code = ErrorCode.topic_authorization_failed if denied else ErrorCode.none
+    return entities.new(
+        "DescribeProducersResponse",
+        throttle_time=timedelta(0),
+        topics=tuple(
+            entities.new(
+                "TopicResponse",
+                name=topic.name,
+                partitions=tuple(
+                    entities.new(
+                        "PartitionResponse",
+                        partition_index=index,
+                        error_code=_producers_error(model, broker, topic.name, index, code),
+                        error_message=None,
+                        active_producers=tuple(
+                            entities.new(
+                                "ProducerState",
+                                producer_id=producer,
+                                producer_epoch=1,
+                                last_sequence=0,
+                                last_timestamp=1_700_000_000_000 if start >= 0 else -1,
+                                coordinator_epoch=0,
+                                current_txn_start_offset=start,
+                            )
+                            for producer, start in [*model.open_transactions.get((topic.name, index), ()), (1, -1)]
+                            if code is ErrorCode.none
+                        ),
+                    )
+                    for index in topic.partition_indexes
+                ),
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+def _producers_error(model: ClusterModel, broker: FakeBroker, name: str, index: int, code: ErrorCode) -> ErrorCode:
+    leads = model.topics[name].partitions[index].leader == broker.id
+    return code if leads else ErrorCode.not_leader_or_follower

@@ -18,12 +18,13 @@ from kafkadash.kafka.api import (
     KafkaFailure,
     KafkaUnreachable,
     NotAuthorized,
+    OpenTransaction,
     OtherGroup,
     ShareOffset,
 )
 from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.mutations import WireClient
-from tests.contract.fake_answers import LIST_OFFSETS, METADATA
+from tests.contract.fake_answers import DESCRIBE_PRODUCERS, LIST_OFFSETS, METADATA
 from tests.contract.fake_broker import FakeKafka
 from tests.contract.fake_groups import (
     DESCRIBE_CONSUMER_GROUPS,
@@ -546,3 +547,18 @@ def test_a_connection_that_hangs_is_given_up_in_time_and_the_next_call_has_a_new
         assert watching_admin.committed(["g"], deadline=DEADLINE).offsets == {"g": {"t": {0: 7}}}
     finally:
         free.set()
+
+
+def test_open_transactions__end_what_read_committed_reads_and_are_named(
+    fake: FakeKafka, watching_admin: WireClient
+) -> None:
+    fake.model.open_transactions = {("t", 0): [(12, 60), (11, 40)], ("t", 1): [(13, 90)]}
+
+    stable = watching_admin.stable_spans({"t": [0, 1, 2]}, deadline=DEADLINE).spans["t"]
+    opened = watching_admin.open_transactions({"t": [0, 2], "gone": [0]}, deadline=DEADLINE)
+    fake.denied.add(DESCRIBE_PRODUCERS)
+    denied = watching_admin.open_transactions({"t": [0]}, deadline=DEADLINE)
+
+    assert {index: span[:2] for index, span in stable.items()} == {0: (0, 40), 1: (0, 90), 2: (0, 100)}
+    assert opened == {"t": {0: [OpenTransaction(11, 40, 1.7e9), OpenTransaction(12, 60, 1.7e9)], 2: []}}
+    assert denied == {}

@@ -649,6 +649,11 @@ def test_it_says_where_most_waits_and_what_is_allowed() -> None:
     assert doubtful.message.params["notes"] == (coded(FindingNoteCode.MEMBERS_UNKNOWN),)
 
 
+def test_an_open_transaction_that_holds_the_group__is_a_note() -> None:
+    (finding,) = find_groups(group(held=2))
+    assert coded(FindingNoteCode.OPEN_TRANSACTION, partitions=2) in finding.message.params["notes"]
+
+
 @pytest.mark.parametrize("worst", [LagState.OK, LagState.WARN, LagState.UNKNOWN])
 def test_what_reads_or_cannot_be_judged_is_no_finding(worst: LagState) -> None:
     assert find_groups(group(worst=worst)) == []

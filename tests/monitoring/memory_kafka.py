@@ -7,7 +7,7 @@ Consumer groups in memory behind their port, for what the collector decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -40,6 +40,7 @@ from kafkadash.kafka.api import (
     OffsetKind,
     OffsetQuery,
     OngoingReassignment,
+    OpenTransaction,
     OtherGroup,
     PartitionMetadata,
     QuorumDescription,
@@ -366,6 +367,7 @@ class MemoryGroups:
     unread: set[str] = field(default_factory=set)
     others: dict[str, OtherGroup] = field(default_factory=dict)
     shared: dict[str, dict[str, dict[int, ShareOffset]]] = field(default_factory=dict)
+    transactions: dict[tuple[str, int], list[OpenTransaction]] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
     before_answer: Callable[[str], None] = lambda _: None
 
@@ -388,6 +390,26 @@ class MemoryGroups:
         offsets = {n: {t: dict(p) for t, p in self.all[n].committed.items()} if n in self.all else {} for n in read}
         errors = {name: REFUSED for name in groups if name in self.unread}
         return CommittedOffsets(offsets, errors, self.clock(), self.clock())
+
+    def stable_spans(self, partitions: Mapping[str, Collection[int]], *, deadline: float) -> LogSpans:
+        self._answer("stable_spans")
+        spans = self.log_spans(partitions, deadline=deadline)
+        stable = {
+            topic: {
+                number: span._replace(
+                    end=min([span.end, *(t.start for t in self.transactions.get((topic, number), ()))])
+                )
+                for number, span in own.items()
+            }
+            for topic, own in spans.spans.items()
+        }
+        return LogSpans(stable, spans.errors, spans.taken_at)
+
+    def open_transactions(
+        self, partitions: Mapping[str, Collection[int]], *, deadline: float
+    ) -> Mapping[str, Mapping[int, Sequence[OpenTransaction]]]:
+        self._answer("open_transactions")
+        return {t: {n: self.transactions.get((t, n), []) for n in numbers} for t, numbers in partitions.items()}
 
     def share_offsets(self, groups: Collection[str], *, deadline: float) -> ShareOffsets:
         self._answer("share_offsets")

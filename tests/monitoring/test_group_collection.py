@@ -29,7 +29,7 @@ from kafkadash.core.failures import FailureKind
 from kafkadash.core.messages import CodedMessage, as_message, coded, message_text
 from kafkadash.export.models import SegmentOutbox
 from kafkadash.export.schema import SegmentKind
-from kafkadash.kafka.api import GroupMember, KafkaUnreachable, LogSpans, OtherGroup, ShareOffset
+from kafkadash.kafka.api import GroupMember, KafkaUnreachable, LogSpans, OpenTransaction, OtherGroup, ShareOffset
 from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.monitoring import collection
 from kafkadash.monitoring.collection import RefreshOutcome
@@ -58,6 +58,7 @@ class _Both(MemoryCluster):
         super().__init__(clock)
         self.groups, self.committed, self._spans = groups.groups, groups.committed, groups.log_spans
         self.share_offsets = groups.share_offsets
+        self.stable_spans, self.open_transactions = groups.stable_spans, groups.open_transactions
 
     def log_spans(self, partitions: Mapping[str, abc.Collection[int]], *, deadline: float) -> LogSpans:
         return self._spans(partitions, deadline=deadline)
@@ -479,6 +480,30 @@ def test_share_groups_alone_fail__consumer_groups_are_judged(groups: MemoryGroup
 
     assert look(10).worst == "stall"
     assert UnjudgedGroup.objects.get().read_at is None
+
+
+def test_stalled_partition__open_transaction_that_holds_it_is_noted(groups: MemoryGroups, look: Look) -> None:
+    groups.log("t", [100, 100])
+    groups.add("g", {"t": {0: 40, 1: 40}}, members={"reader": {"t": [0, 1]}})
+    groups.transactions = {("t", 0): [OpenTransaction(11, 40, None)], ("t", 1): [OpenTransaction(12, 60, None)]}
+    assert look(9).held == []
+    assert "stable_spans" not in groups.calls, "nothing is judged yet"
+    assert look().held == [["t", 0, 40, [11]]], "in the other one records can be read"
+
+    def fail(call: str) -> None:
+        if call == failing:
+            raise KafkaUnreachable(KafkaErrorCode.NODE_TOO_SLOW, who="broker 2")
+
+    groups.before_answer, failing = fail, "stable_spans"
+    groups.transactions = {}
+    assert look().held == [["t", 0, 40, [11]]], "nobody told of anything else"
+    failing = ""
+    assert look().held == []
+    groups.transactions = {("t", 1): [OpenTransaction(13, 30, None)]}
+    failing = "open_transactions"
+    assert look().held == [["t", 1, 30, None]]
+    groups.all["g"].committed["t"] = {0: 100, 1: 100}
+    assert look().held == []
 
 
 def test_since_when_a_group_stalls__survives_a_coordinator_that_moves(groups: MemoryGroups, look: Look) -> None:

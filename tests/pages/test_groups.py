@@ -418,3 +418,19 @@ def test_a_cluster_with_no_other_groups_says_so(get_page: GetPage, demo: Cluster
     for name in ("s-1", "s-2"):
         share_seen(demo, name)
     assert figures_of(get_page(URL).title) == ["2"]
+
+
+@pytest.mark.parametrize(
+    ("held", "figures"),
+    [
+        ([[PAID, 0, 1234, [4001, 4002]]], ["4001", "1,234"]),
+        ([[PAID, 0, 1234, None], [PAID, 1, 9, []]], ["1", "1,234"]),
+    ],
+)
+def test_an_open_transaction_that_holds_the_group__is_told_beside_its_verdict(
+    held: list[list[object]], figures: list[str], get_page: GetPage, demo: Cluster
+) -> None:
+    group_seen(demo, "held", {(PAID, 0): STALLED}, members={"c": {PAID: [0]}}, held=held)
+    detail = get_page(f"{URL}held/").first("#verdict-demo p").text
+    assert "read_committed" in detail
+    assert figures_of(detail[detail.index("A transaction") :]) == figures

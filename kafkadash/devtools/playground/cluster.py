@@ -768,6 +768,7 @@ TOOLS = MappingProxyType(
         "groups": "org.apache.kafka.tools.GroupsCommand",
         "share-groups": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
         "streams-groups": "org.apache.kafka.tools.streams.StreamsGroupCommand",
+        "transactions": "org.apache.kafka.tools.TransactionsCommand",
         "leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
         "cluster": "org.apache.kafka.tools.ClusterTool",
         "features": "org.apache.kafka.tools.FeatureCommand",

@@ -44,6 +44,7 @@ from kafkadash.monitoring.collectors import (
     to_utc,
 )
 from kafkadash.monitoring.errors import CollectionErrorCode
+from kafkadash.monitoring.groups.held_reads import StalledRead, find_held, list_stalled
 from kafkadash.monitoring.groups.names import key_of
 from kafkadash.monitoring.groups.rules import WINDOW, GroupLag, LagState, OffsetSample, PartitionLag, group_lag, lag_of
 from kafkadash.monitoring.groups.shares import SharePartition, pack_partitions
@@ -147,6 +148,7 @@ def read(asking: CollectContext) -> CollectedFacts:
         )
         spans = asking.groups.log_spans(partitions, deadline=asking.deadline)
         portions = list(_portions(asking, listed, committed, assigned, spans))
+    _note_held(asking, portions)
     names = listed.groups.keys()
     gone = _find_gone_groups(asking.cluster, {key_of(name) for name in names}) if not listed.errors else []
     taken_at = to_utc(committed.taken_at)
@@ -284,10 +286,14 @@ class _GroupBatch:
     members: dict[int, dict[str, Any]] = field(default_factory=dict)
     points: list[tuple[Any, ...]] = field(default_factory=list)
     facts: GroupFacts = field(default_factory=GroupFacts)
+    states: dict[str, GroupState] = field(default_factory=dict)
+    stalled: list[StalledRead] = field(default_factory=list)
+    held: dict[int, dict[str, Any]] = field(default_factory=dict)
 
     def write(self) -> None:
         update_rows(GroupState, self.changed)
         update_rows(GroupState, self.seen)
+        update_rows(GroupState, self.held)
         update_rows(GroupWindow, self.windows)
         update_rows(GroupWindow, self.members)
         GroupState.objects.bulk_create([state for state, _, _ in self.new])
@@ -298,6 +304,26 @@ class _GroupBatch:
             if state.point_at
         ]
         _copy_points(self.points)
+
+
+def _note_held(asking: CollectContext, portions: Sequence[_GroupBatch]) -> None:
+    """Note which stalled partitions an open transaction holds back. A group keeps what it has where nobody tells."""
+    stalled = [each for portion in portions for each in portion.stalled]
+    if stalled:
+        asking.step()
+    held = find_held(asking.groups, stalled, asking.deadline) if stalled else {}
+    for portion in portions if held is not None else ():
+        suspected = {each.group for each in portion.stalled}
+        for name, state in portion.states.items():
+            if name in suspected and name not in (held or {}):
+                continue
+            found = [list(each) for each in (held or {}).get(name, ())]
+            if state.held == found:
+                continue
+            if state._state.adding:  # noqa: SLF001  (Django's own way to tell)
+                state.held = found
+            else:
+                portion.held[state.pk] = {"held": found}
 
 
 def _copy_points(points: Sequence[tuple[Any, ...]]) -> None:
@@ -364,6 +390,8 @@ def _judge_group(
     judged = list(partition_lags(window, times, has_members=has_members, allowed=allowed))
     found = group_lag(judged, members=None if group.members is None else len(group.members), allowed=allowed)
     portion.facts.add(group, judged)
+    stalled = list_stalled(group.name, judged)
+    portion.stalled += stalled
     values = values_of(group, found, judged)
     if row is None:
         state = GroupState(cluster=asking.cluster, key=key, name=group.name, first_seen_at=taken_at, **values)
@@ -371,7 +399,10 @@ def _judge_group(
         state.members_since = None if group.members is None else taken_at
         state.times, state.point_at = times, taken_at if window.keys else None
         portion.new.append((state, pack_window(window), members))
+        portion.states[group.name] = state
         return
+    if stalled or row.held:
+        portion.states[group.name] = row
     same_members = group.members is None or bytes(row.window.members) == members
     values |= {
         "members_since": row.members_since if same_members and row.members_since else taken_at,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict, TypeVar
 
@@ -42,6 +42,7 @@ from kafkadash.monitoring.annotations import read_marks
 from kafkadash.monitoring.cluster_bar import cluster_bar, read_hint
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.freshness import CollectionFreshness, FactFreshness, freshness_of, load_standing, not_read
+from kafkadash.monitoring.groups.held_reads import read_held
 from kafkadash.monitoring.groups.names import key_of_slug, slug_of
 from kafkadash.monitoring.groups.rules import (
     STATES,
@@ -59,6 +60,7 @@ from kafkadash.monitoring.groups.window import RANKS, WORST_FIRST, SampledMember
 from kafkadash.monitoring.groups.wording import (
     WORDS,
     LagVerdict,
+    describe_held,
     drain_words,
     group_verdict,
     partition_word,
@@ -1061,7 +1063,10 @@ def _verdict(row: GroupState, group: GroupLag, freshness: FactFreshness, now: da
         )
     if freshness.stale:
         return unread_verdict(freshness.age_s)
-    return group_verdict(group, now.timestamp())
+    verdict = group_verdict(group, now.timestamp())
+    return (
+        replace(verdict, detail=f"{verdict.detail} {held}") if (held := describe_held(read_held(row.held))) else verdict
+    )
 
 
 def _filter_partitions(every: Sequence[SeenGroup], listing: ListQuery) -> list[SeenGroup]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kafkadash.core.formatting import format_duration, long_duration
 from kafkadash.core.messages import choose_plural
 from kafkadash.core.status import HealthState
+from kafkadash.monitoring.groups.held_reads import HeldRead
 from kafkadash.monitoring.groups.rules import (
     STATES,
     WINDOW,
@@ -127,6 +128,17 @@ def group_verdict(group: GroupLag, now: float) -> LagVerdict:
         f"{text}.",
         " ".join([*beside, *others, *_describe_loss(group)]),
     )
+
+
+def describe_held(held: Sequence[HeldRead]) -> str:
+    """Return which open transaction holds back the group; "" without any."""
+    if not held:
+        return ""
+    first, *others = held
+    more = choose_plural(" and # more partition| and # more partitions", len(others)) if others else ""
+    of = f" of producer {first.producers[0]}" if first.producers else ""
+    opened = f"A transaction{of} is open in {first.name}{more}."
+    return f"{opened} Consumers with read_committed stop there at offset {first.stable:,}."
 
 
 def unread_verdict(age_s: float | None, error: str = "") -> LagVerdict:
