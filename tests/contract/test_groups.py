@@ -300,6 +300,23 @@ def test_a_coordinator_that_moved_is_found_again(fake: FakeKafka, watching_admin
     assert fake.requests[FIND_COORDINATOR] == 3
 
 
+def test_share_group__coordinator_that_moved_or_does_not_answer__is_found_again_or_told(
+    fake: FakeKafka, watching_admin: WireClient
+) -> None:
+    for name, broker in (("moved", 2), ("silent", 1)):
+        fake.model.add_group(name, type="share", coordinator=broker, shared={"t": {0: (4, 9)}})
+    fake.model.groups.rumours["moved"] = [3]
+    fake.freeze(1)
+    try:
+        with in_time(SHORT):
+            told = watching_admin.share_offsets(["moved", "silent"], deadline=SHORT)
+    finally:
+        fake.thaw(1)
+
+    assert told.offsets == {"moved": {"t": {0: ShareOffset(4, 9)}}}
+    assert told.errors.keys() == {"silent"}
+
+
 def test_a_coordinator_that_is_named_wrongly_for_ever_is_an_error_within_the_deadline(
     fake: FakeKafka, watching_admin: WireClient
 ) -> None:
