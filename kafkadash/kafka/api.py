@@ -686,6 +686,14 @@ class KafkaGroups(Protocol):
         """
         ...
 
+    def transactional_ids(self, producers: Collection[int], *, deadline: float) -> Mapping[int, str] | None:
+        """Return the transactional ids of producers whose transaction a coordinator lists as in progress, as
+        ListTransactions (66) answers. None where a broker does not tell, so that one may be missing.
+
+        Kafka leaves out transactional ids on which the principal has no Describe, without an error.
+        """
+        ...
+
 
 class KafkaReads(KafkaAdmin, KafkaGroups, Protocol):
     """All that can be read of a cluster and of its groups."""

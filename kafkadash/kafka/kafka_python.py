@@ -54,6 +54,8 @@ with warnings.catch_warnings():
         ListGroupsResponse,
         ListPartitionReassignmentsRequest,
         ListPartitionReassignmentsResponse,
+        ListTransactionsRequest,
+        ListTransactionsResponse,
     )
     from kafka.protocol.api_message import ApiMessage
     from kafka.protocol.consumer import (

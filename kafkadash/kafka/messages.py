@@ -65,6 +65,8 @@ from kafkadash.kafka.kafka_python import (
     ListOffsetsResponse,
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
     MetadataRequest,
     MetadataResponse,
     OffsetCommitRequest,
@@ -131,6 +133,7 @@ QuorumPartition = QuorumTopic.PartitionData
 QuorumReplicaAnswer = QuorumPartition.ReplicaState
 TopicPartitionsAnswer = DescribeTopicPartitionsResponse
 ProducersAnswer = DescribeProducersResponse
+TransactionsAnswer = ListTransactionsResponse
 ListGroupsAnswer = ListGroupsResponse
 ListedGroup = ListGroupsResponse.ListedGroup
 DescribeGroupsAnswer = DescribeGroupsResponse
@@ -281,7 +284,9 @@ DESCRIBE_SHARE_GROUPS, DESCRIBE_STREAMS_GROUPS, DESCRIBE_SHARE_OFFSETS = 77, 89,
 # org.apache.kafka.common.requests.ListOffsetsRequest.CONSUMER_REPLICA_ID: the leader answers what consumers can read.
 ASK_AS_CONSUMER = -1
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
-DESCRIBE_PRODUCERS = 61
+DESCRIBE_PRODUCERS, LIST_TRANSACTIONS = 61, 66
+# org.apache.kafka.coordinator.transaction.TransactionState: the coordinator goes on with these.
+TRANSACTIONS_IN_PROGRESS = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 
 class OneAtATime(NotSupported):
@@ -483,6 +488,14 @@ def producers_request(offered: ApiRanges, partitions: Mapping[str, Collection[in
     topic = DescribeProducersRequest.TopicRequest
     return DescribeProducersRequest(
         topics=[topic(name=name, partition_indexes=list(indexes)) for name, indexes in partitions.items()]
+    )
+
+
+def transactions_request(offered: ApiRanges, producers: Collection[int]) -> Request:
+    """Return a request for transactions of producers that are in progress, for each coordinator (KIP-664)."""
+    require_api(offered, LIST_TRANSACTIONS, "ListTransactions (Kafka 3.0)")
+    return ListTransactionsRequest(
+        state_filters=list(TRANSACTIONS_IN_PROGRESS), producer_id_filters=list(producers), max_version=0
     )
 
 

@@ -58,7 +58,7 @@ from kafkadash.kafka.error_codes import (
     item_error,
 )
 from kafkadash.kafka.errors import KafkaErrorCode
-from kafkadash.kafka.group_reads import CommittedReading, GroupReading, ShareReading
+from kafkadash.kafka.group_reads import CommittedReading, GroupReading, ShareReading, clean_text
 from kafkadash.kafka.kafka_python import DescribeClusterRequest, MetadataRequest
 from kafkadash.kafka.messages import (
     DESCRIBE_CLUSTER,
@@ -84,6 +84,7 @@ from kafkadash.kafka.messages import (
     ReassignmentsAnswer,
     Request,
     TopicPartitionsAnswer,
+    TransactionsAnswer,
     api_versions_request,
     cluster_request,
     configs_request,
@@ -96,6 +97,7 @@ from kafkadash.kafka.messages import (
     reassignments_request,
     span_request,
     topic_partitions_request,
+    transactions_request,
 )
 
 CLUSTER_PERMISSION = "Describe on the cluster"
@@ -466,6 +468,38 @@ class ProducerReading:
                     if producer.current_txn_start_offset >= 0
                 ]
                 self._found[topic.name][row.partition_index] = sorted(opened, key=lambda each: each.start)
+
+
+class TransactionReading:
+    """Collects transactions in progress from all brokers, each of which tells those that it coordinates."""
+
+    def __init__(self, talk: FanOut, producers: Collection[int]) -> None:
+        self._talk = talk
+        self._producers = producers
+        self._found: dict[int, str] = {}
+        self._complete = True
+
+    def read(self) -> Mapping[int, str] | None:
+        """Raises KafkaFailure when nobody answered anything."""
+        brokers: BrokerRequest[MetadataAnswer] = BrokerRequest(lambda offered: metadata_request(offered, ()))
+        self._talk.ask(None, brokers, self._told_brokers)
+        self._talk.run()
+        return self._found if self._complete else None
+
+    def _told_brokers(self, result: BrokerAnswer[MetadataAnswer] | KafkaFailure) -> None:
+        self._complete = not isinstance(result, KafkaFailure)
+        for broker in () if isinstance(result, KafkaFailure) else result.response.brokers:
+            ask: BrokerRequest[TransactionsAnswer] = BrokerRequest(
+                partial(transactions_request, producers=self._producers)
+            )
+            self._talk.ask(broker.node_id, ask, self._told)
+
+    def _told(self, result: BrokerAnswer[TransactionsAnswer] | KafkaFailure) -> None:
+        if isinstance(result, KafkaFailure) or result.response.error_code:
+            self._complete = False
+            return
+        for row in result.response.transaction_states:
+            self._found[row.producer_id] = clean_text(row.transactional_id)
 
 
 class SpanReading:
@@ -849,6 +883,9 @@ class WireAdmin:
         self, partitions: Mapping[str, Collection[int]], *, deadline: float
     ) -> Mapping[str, Mapping[int, Sequence[port.OpenTransaction]]]:
         return self._talk(lambda talk: ProducerReading(talk).read(partitions), deadline)
+
+    def transactional_ids(self, producers: Collection[int], *, deadline: float) -> Mapping[int, str] | None:
+        return self._talk(lambda talk: TransactionReading(talk, producers).read(), deadline)
 
     def describe_groups(self, groups: Collection[str], *, deadline: float) -> Mapping[str, port.GroupDescription]:
         return self._talk(lambda talk: GroupReading(talk).read_named(groups), deadline)

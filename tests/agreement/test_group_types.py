@@ -309,7 +309,7 @@ def test_open_transaction__that_holds_a_group__is_noted_with_the_producer_of_kaf
 
     wait_until(lambda: judged().worst == "stall", "the group stalls", TURNS_S)
     [row] = rows(tools.run("transactions", "describe-producers", "--topic", topic, "--partition", "0"))
-    assert judged().held == [[topic, 0, int(row["CurrentTransactionStartOffset"]), [int(row["ProducerId"])]]]
+    assert judged().held == [[topic, 0, int(row["CurrentTransactionStartOffset"]), [int(row["ProducerId"])], group]]
     producer.abort_transaction(DEADLINE)
     assert judged().held == []
     consumer.close()

@@ -108,6 +108,23 @@ def describe_producers(model: ClusterModel, broker: FakeBroker, entities: Entiti
     )
 
 
+def list_transactions(model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool) -> Any:
+    """Broker 1 coordinates all. Kafka leaves out what the principal may not describe."""
+    del denied
+    loading = model.groups.loading.get(broker.id)
+    return entities.new(
+        "ListTransactionsResponse",
+        throttle_time=timedelta(0),
+        error_code=ErrorCode.coordinator_load_in_progress if loading else ErrorCode.none,
+        unknown_state_filters=(),
+        transaction_states=tuple(
+            entities.new("TransactionState", transactional_id=name, producer_id=producer, transaction_state="Ongoing")
+            for producer, name in model.transactional_ids.items()
+            if broker.id == 1 and producer in request.producer_id_filters
+        ),
+    )
+
+
 def _producers_error(model: ClusterModel, broker: FakeBroker, name: str, index: int, code: ErrorCode) -> ErrorCode:
     leads = model.topics[name].partitions[index].leader == broker.id
     return code if leads else ErrorCode.not_leader_or_follower

@@ -579,3 +579,13 @@ def test_open_transactions__end_what_read_committed_reads_and_are_named(
     assert {index: span[:2] for index, span in stable.items()} == {0: (0, 40), 1: (0, 90), 2: (0, 100)}
     assert opened == {"t": {0: [OpenTransaction(11, 40, 1.7e9), OpenTransaction(12, 60, 1.7e9)], 2: []}}
     assert denied == {}
+
+
+def test_transactional_ids__are_those_in_progress__none_while_a_broker_does_not_tell(
+    fake: FakeKafka, watching_admin: WireClient
+) -> None:
+    fake.model.transactional_ids = {11: "orders\x00tx", 12: "other"}
+
+    assert watching_admin.transactional_ids([11, 13], deadline=DEADLINE) == {11: "orders\N{REPLACEMENT CHARACTER}tx"}
+    fake.model.groups.loading[2] = 1
+    assert watching_admin.transactional_ids([11], deadline=DEADLINE) is None

@@ -368,6 +368,7 @@ class MemoryGroups:
     others: dict[str, OtherGroup] = field(default_factory=dict)
     shared: dict[str, dict[str, dict[int, ShareOffset]]] = field(default_factory=dict)
     transactions: dict[tuple[str, int], list[OpenTransaction]] = field(default_factory=dict)
+    transactional: dict[int, str] | None = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
     before_answer: Callable[[str], None] = lambda _: None
 
@@ -410,6 +411,10 @@ class MemoryGroups:
     ) -> Mapping[str, Mapping[int, Sequence[OpenTransaction]]]:
         self._answer("open_transactions")
         return {t: {n: self.transactions.get((t, n), []) for n in numbers} for t, numbers in partitions.items()}
+
+    def transactional_ids(self, producers: Collection[int], *, deadline: float) -> Mapping[int, str] | None:
+        self._answer("transactional_ids")
+        return self.transactional
 
     def share_offsets(self, groups: Collection[str], *, deadline: float) -> ShareOffsets:
         self._answer("share_offsets")

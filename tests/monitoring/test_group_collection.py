@@ -59,6 +59,7 @@ class _Both(MemoryCluster):
         self.groups, self.committed, self._spans = groups.groups, groups.committed, groups.log_spans
         self.share_offsets = groups.share_offsets
         self.stable_spans, self.open_transactions = groups.stable_spans, groups.open_transactions
+        self.transactional_ids = groups.transactional_ids
 
     def log_spans(self, partitions: Mapping[str, abc.Collection[int]], *, deadline: float) -> LogSpans:
         return self._spans(partitions, deadline=deadline)
@@ -488,7 +489,11 @@ def test_stalled_partition__open_transaction_that_holds_it_is_noted(groups: Memo
     groups.transactions = {("t", 0): [OpenTransaction(11, 40, None)], ("t", 1): [OpenTransaction(12, 60, None)]}
     assert look(9).held == []
     assert "stable_spans" not in groups.calls, "nothing is judged yet"
-    assert look().held == [["t", 0, 40, [11]]], "in the other one records can be read"
+    assert look().held == [["t", 0, 40, [11], ""]], "in the other one records can be read"
+    groups.transactional = {11: "orders-tx"}
+    assert look().held == [["t", 0, 40, [11], "orders-tx"]]
+    groups.transactional = None
+    assert look().held == [["t", 0, 40, [11], None]]
 
     def fail(call: str) -> None:
         if call == failing:
@@ -496,12 +501,12 @@ def test_stalled_partition__open_transaction_that_holds_it_is_noted(groups: Memo
 
     groups.before_answer, failing = fail, "stable_spans"
     groups.transactions = {}
-    assert look().held == [["t", 0, 40, [11]]], "nobody told of anything else"
+    assert look().held == [["t", 0, 40, [11], None]], "nobody told of anything else"
     failing = ""
     assert look().held == []
     groups.transactions = {("t", 1): [OpenTransaction(13, 30, None)]}
     failing = "open_transactions"
-    assert look().held == [["t", 1, 30, None]]
+    assert look().held == [["t", 1, 30, None, None]]
     groups.all["g"].committed["t"] = {0: 100, 1: 100}
     assert look().held == []
 

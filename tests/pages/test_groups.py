@@ -423,8 +423,8 @@ def test_a_cluster_with_no_other_groups_says_so(get_page: GetPage, demo: Cluster
 @pytest.mark.parametrize(
     ("held", "figures"),
     [
-        ([[PAID, 0, 1234, [4001, 4002]]], ["4001", "1,234"]),
-        ([[PAID, 0, 1234, None], [PAID, 1, 9, []]], ["1", "1,234"]),
+        ([[PAID, 0, 1234, [4001, 4002], "orders-tx"]], ["4001", "1,234"]),
+        ([[PAID, 0, 1234, None, None], [PAID, 1, 9, [], None]], ["1", "1,234"]),
     ],
 )
 def test_an_open_transaction_that_holds_the_group__is_told_beside_its_verdict(
@@ -434,3 +434,6 @@ def test_an_open_transaction_that_holds_the_group__is_told_beside_its_verdict(
     detail = get_page(f"{URL}held/").first("#verdict-demo p").text
     assert "read_committed" in detail
     assert figures_of(detail[detail.index("A transaction") :]) == figures
+    assert ("orders-tx" in detail) is (held[0][-1] == "orders-tx")
+    GroupState.objects.update(held=[[PAID, 0, 1234, [4001], ""]])
+    assert "No coordinator lists it" in get_page(f"{URL}held/").text

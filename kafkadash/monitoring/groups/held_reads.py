@@ -7,7 +7,7 @@ has reached the last stable offset and the log goes on behind that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,13 +21,15 @@ _STALLED = (LagState.STALL, LagState.ERR)
 
 class HeldRead(NamedTuple):
     """``stable``: last stable offset. ``producers``: ids of those with an open transaction, the oldest first; None
-    where the principal may not ask, or Kafka does not tell.
+    where the principal may not ask, or Kafka does not tell. ``owner``: the transactional id of the oldest, "" where no
+    coordinator lists its transaction as in progress (it hangs, or ACLs hide it), None where that is not known.
     """
 
     topic: str
     partition: int
     stable: int
     producers: Sequence[int] | None
+    owner: str | None = None
 
     @property
     def name(self) -> str:
@@ -66,12 +68,16 @@ def find_held(kafka: KafkaGroups, stalled: Sequence[StalledRead], deadline: floa
         return None
     held = [each for each in suspects if _is_held(each, stable)][:MOST_HELD]
     opened = _read_producers(kafka, held, deadline)
+    owners = _read_owners(
+        kafka, {own[0].producer_id for topic in opened.values() for own in topic.values() if own}, deadline
+    )
     found: dict[str, list[HeldRead]] = {each.group: [] for each in suspects}
     for each in held:
         own = opened.get(each.topic, {}).get(each.partition)
         producers = None if own is None else [producer.producer_id for producer in own[:MOST_NAMED]]
         end = stable.spans[each.topic][each.partition].end
-        found[each.group].append(HeldRead(each.topic, each.partition, end, producers))
+        owner = owners.get(producers[0], "") if producers and owners is not None else None
+        found[each.group].append(HeldRead(each.topic, each.partition, end, producers, owner))
     for each in stalled:
         if each.partition not in stable.spans.get(each.topic, {}):
             found.pop(each.group, None)
@@ -93,6 +99,13 @@ def _read_producers(
         return kafka.open_transactions(wanted, deadline=deadline) if wanted else {}
     except KafkaFailure:
         return {}
+
+
+def _read_owners(kafka: KafkaGroups, producers: Collection[int], deadline: float) -> Mapping[int, str] | None:
+    try:
+        return kafka.transactional_ids(producers, deadline=deadline) if producers else None
+    except KafkaFailure:
+        return None
 
 
 def read_held(stored: Sequence[Any]) -> list[HeldRead]:

@@ -137,7 +137,9 @@ def describe_held(held: Sequence[HeldRead]) -> str:
     first, *others = held
     more = choose_plural(" and # more partition| and # more partitions", len(others)) if others else ""
     of = f" of producer {first.producers[0]}" if first.producers else ""
-    opened = f"A transaction{of} is open in {first.name}{more}."
+    name = f" ({first.owner})" if first.owner else ""
+    hangs = " No coordinator lists it: it hangs, or ACLs hide it." if first.owner == "" else ""
+    opened = f"A transaction{of}{name} is open in {first.name}{more}.{hangs}"
     return f"{opened} Consumers with read_committed stop there at offset {first.stable:,}."
 
 
