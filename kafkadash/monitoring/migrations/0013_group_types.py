@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("monitoring", "0009_catch_up"),
+        ("monitoring", "0012_canary"),
     ]
 
     operations = [
