@@ -415,4 +415,38 @@ KAFKA_MESSAGES: Mapping[KafkaErrorCode, MessageTemplate] = {
     KafkaErrorCode.CHANGE_NOT_IN_ANSWER: MessageTemplate(
         "{subject}: missing from Kafka's answer.", "The next refresh shows the result."
     ),
+    # ZooKeeper
+    KafkaErrorCode.OUTSIDE_NETWORKS: MessageTemplate(
+        "{address} is not in KAFKA_NETWORKS.", "Correct the address, or allow its network."
+    ),
+    KafkaErrorCode.ZOOKEEPER_WITHOUT_QUORUM: MessageTemplate(
+        "ZooKeeper at {address} ended the connection without an answer.",
+        "Check that the ensemble has a quorum, and whether the port requires TLS.",
+    ),
+    KafkaErrorCode.ZOOKEEPER_LOST: MessageTemplate("ZooKeeper at {address} ended the connection.", _LATER),
+    KafkaErrorCode.ZOOKEEPER_SLOW: MessageTemplate(
+        "ZooKeeper at {address} did not answer in time.", "Check the server for overload, then retry."
+    ),
+    KafkaErrorCode.NOT_ZOOKEEPER: MessageTemplate(
+        "{address} did not answer in ZooKeeper's protocol.", "Enter the client port of a ZooKeeper server."
+    ),
+    KafkaErrorCode.ZOOKEEPER_FAILED: MessageTemplate(
+        "ZooKeeper at {address} answered with error {number}.", "Check the server's log, then retry."
+    ),
+    KafkaErrorCode.ZOOKEEPER_ANSWER_TOO_LARGE: MessageTemplate(
+        "ZooKeeper at {address} sent more than {most} MB; kafkadash reads no more.", "Check the size of the znodes."
+    ),
+    KafkaErrorCode.ZOOKEEPER_WITHOUT_KAFKA: MessageTemplate(
+        "ZooKeeper has no {path} at this address.", "Enter the path of zookeeper.connect behind the last port."
+    ),
+    KafkaErrorCode.ZOOKEEPER_OF_OTHER_CLUSTER: MessageTemplate(
+        "ZooKeeper has the Kafka cluster {answered} there, not {expected}. Nothing of it is stored.",
+        "Correct the ZooKeeper address under Settings.",
+    ),
+    KafkaErrorCode.ZNODE_PROTECTED: MessageTemplate(
+        "An ACL protects {path} in ZooKeeper.", "Enter a ZooKeeper user that may read it."
+    ),
+    KafkaErrorCode.ZNODE_MALFORMED: MessageTemplate(
+        "{path} in ZooKeeper is not as Kafka writes it: {part}.", "Compare it with what Kafka's tools show."
+    ),
 }

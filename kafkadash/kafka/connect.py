@@ -6,11 +6,12 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafkadash.kafka.api import CanaryAnswer, ClusterConnection, WholeClient, wire_thread
+from kafkadash.kafka.znodes import ZNodeReader, ZooKeeperConnection
 
 if TYPE_CHECKING:
     from kafkadash.kafka.mutations import WireClient
@@ -81,6 +82,13 @@ def own_admin(connection: ClusterConnection) -> Iterator[WholeClient]:
         yield admin
     finally:
         admin.close()
+
+
+def open_zookeeper(connection: ZooKeeperConnection, *, deadline: float) -> AbstractContextManager[ZNodeReader]:
+    """A session with the ensemble, as of ``zookeeper.open_session``."""
+    from kafkadash.kafka.zookeeper import open_session
+
+    return open_session(connection, deadline=deadline)
 
 
 def close_all() -> None:

@@ -85,3 +85,16 @@ class KafkaErrorCode(StrEnum):
     NOTHING_SENT = "nothing-sent"
     LOST_LEADERSHIP = "lost-leadership"
     CHANGE_NOT_IN_ANSWER = "change-not-in-answer"
+
+    # ZooKeeper
+    OUTSIDE_NETWORKS = "outside-networks"
+    ZOOKEEPER_WITHOUT_QUORUM = "zookeeper-without-quorum"
+    ZOOKEEPER_LOST = "zookeeper-lost"
+    ZOOKEEPER_SLOW = "zookeeper-slow"
+    NOT_ZOOKEEPER = "not-zookeeper"
+    ZOOKEEPER_FAILED = "zookeeper-failed"
+    ZOOKEEPER_ANSWER_TOO_LARGE = "zookeeper-answer-too-large"
+    ZOOKEEPER_WITHOUT_KAFKA = "zookeeper-without-kafka"
+    ZOOKEEPER_OF_OTHER_CLUSTER = "zookeeper-of-other-cluster"
+    ZNODE_PROTECTED = "znode-protected"
+    ZNODE_MALFORMED = "znode-malformed"

@@ -16,6 +16,10 @@ class ZooKeeperBackend(KraftBackend):
     name = "zookeeper"
     has_quorum = False
 
+    @property
+    def zookeeper_servers(self) -> tuple[str, ...]:
+        return tuple(self._playground.cluster.zookeeper.split(","))
+
     def create_topic(self, name: str, placement: Sequence[Sequence[int]], records: int = 0) -> None:
         super().create_topic(name, placement, records)
         self._wait_until_known(name)

@@ -1,0 +1,148 @@
+"""Reads of znodes on a real ensemble, beside Kafka's own tools and what kazoo's client reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.security import make_digest_acl
+
+from kafkadash.kafka import znodes
+from kafkadash.kafka.api import NotAuthorized, OngoingReassignment, TopicPartition
+from kafkadash.kafka.errors import KafkaErrorCode
+from kafkadash.kafka.znodes import OtherZooKeeper, ZooKeeperConnection
+from kafkadash.kafka.zookeeper import open_session
+from tests.contract.backends import RACKS
+from tests.contract.conftest import asked_backends
+from tests.contract.kraft_backend import THROTTLE
+from tests.contract.zookeeper_backend import ZooKeeperBackend
+from tests.raised_codes import raises_code
+from tests.waiting import wait_until
+
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.xdist_group("zookeeper"),
+    pytest.mark.skipif("zookeeper" not in asked_backends(), reason="other clusters are asked for"),
+]
+DEADLINE_S = 5
+
+
+@pytest.fixture(scope="module")
+def raw_client(zookeeper: ZooKeeperBackend) -> Iterator[KazooClient]:
+    client = KazooClient(",".join(zookeeper.zookeeper_servers))
+    client.start(timeout=DEADLINE_S)
+    yield client
+    client.stop()
+    client.close()
+
+
+@pytest.fixture
+def connection(zookeeper: ZooKeeperBackend) -> ZooKeeperConnection:
+    return ZooKeeperConnection(zookeeper.zookeeper_servers, kafka_id=zookeeper.cluster_id())
+
+
+def write_batch(client: KazooClient, rows: Sequence[tuple[str, int, Sequence[int]]]) -> None:
+    """As kafka-reassign-partitions of Kafka before 2.4 did, with --zookeeper."""
+    content = {
+        "version": 1,
+        "partitions": [{"topic": name, "partition": index, "replicas": list(target)} for name, index, target in rows],
+    }
+    data = json.dumps(content).encode()
+    if client.exists(znodes.REASSIGN):
+        client.set(znodes.REASSIGN, data)
+    else:
+        client.create(znodes.REASSIGN, data)
+
+
+def test_brokers_topics_and_the_controller(
+    zookeeper: ZooKeeperBackend, raw_client: KazooClient, connection: ZooKeeperConnection, topic_name: str
+) -> None:
+    zookeeper.create_topic(topic_name, [[1, 2], [2, 3]])
+    zookeeper.set_config(topic_name, "retention.ms", "12345")
+    with open_session(connection, deadline=DEADLINE_S) as session:
+        brokers = znodes.read_brokers(session)
+        topics = znodes.read_topics(session)
+        facts = znodes.read_facts(session)
+        configs = znodes.read_configs(session, znodes.TOPIC_CONFIGS, [topic_name, "no-such-topic"])
+        assert znodes.check_cluster(session, connection) == zookeeper.cluster_id()
+    assert [(broker.id, broker.rack) for broker in brokers] == list(zip(zookeeper.broker_ids, RACKS, strict=True))
+    assert sorted(topics) == sorted(raw_client.get_children(znodes.TOPICS))
+    told = [tuple(replicas) for _, replicas, _ in zookeeper.topic(topic_name)]
+    assert list(topics[topic_name].replicas.values()) == told
+    assert topics[topic_name].modified_ms == raw_client.get(f"{znodes.TOPICS}/{topic_name}")[1].mtime
+    assert configs == {topic_name: json.loads(raw_client.get(f"{znodes.TOPIC_CONFIGS}/{topic_name}")[0])["config"]}
+    assert configs[topic_name]["retention.ms"] == "12345"
+    assert facts.controller is not None
+    assert (facts.controller.broker_id, facts.controller.migrating) == (zookeeper.controller(), False)
+    assert facts.controller_epoch == int(raw_client.get(znodes.CONTROLLER_EPOCH)[0])
+    assert (facts.batch, facts.elections, facts.deletions) == (None, (), ())
+
+
+def test_moves_by_either_way(
+    zookeeper: ZooKeeperBackend, raw_client: KazooClient, connection: ZooKeeperConnection, topic_name: str
+) -> None:
+    by_api, by_znode = f"{topic_name}-api", f"{topic_name}-znode"
+    for name in (by_api, by_znode):
+        zookeeper.create_topic(name, [[1, 2], [1, 2]], records=100)
+    zookeeper.start_move(by_api, 0, [3, 2])
+    for broker in zookeeper.broker_ids:
+        zookeeper.set_config(broker, "follower.replication.throttled.rate", str(THROTTLE))
+    zookeeper.set_config(by_znode, "follower.replication.throttled.replicas", "*")
+    try:
+        write_batch(raw_client, [(by_znode, 0, [3, 2])])
+        wait_until(lambda: _moving(zookeeper, by_znode), "the controller starts the batch")
+        write_batch(raw_client, [(by_znode, 0, [3, 2]), (by_znode, 1, [3, 2])])
+        with open_session(connection, deadline=DEADLINE_S) as session:
+            batch = znodes.read_batch(session)
+            topics = znodes.read_topics(session, [by_api, by_znode])
+        stat = raw_client.get(znodes.REASSIGN)[1]
+        assert batch is not None
+        assert (batch.czxid, batch.created_ms) == (stat.czxid, stat.ctime)
+        assert batch.targets == {TopicPartition(by_znode, 0): (3, 2), TopicPartition(by_znode, 1): (3, 2)}
+        assert [(row.topic, row.partition) for row in _moving(zookeeper, by_znode)] == [(by_znode, 0)]
+        for row in (*_moving(zookeeper, by_api), *_moving(zookeeper, by_znode)):
+            assert topics[row.topic].adding == {row.partition: row.adding}
+            assert topics[row.topic].removing == {row.partition: row.removing}
+    finally:
+        raw_client.delete(znodes.REASSIGN)
+        for name in (by_api, by_znode):
+            zookeeper.cancel_move(name, 0)
+        for broker in zookeeper.broker_ids:
+            for side in ("follower", "leader"):
+                zookeeper.set_config(broker, f"{side}.replication.throttled.rate", None)
+
+
+def _moving(zookeeper: ZooKeeperBackend, topic: str) -> list[OngoingReassignment]:
+    return [row for row in zookeeper.reassignments() if row.topic == topic]
+
+
+def test_chroots_other_clusters_and_acls(
+    zookeeper: ZooKeeperBackend, raw_client: KazooClient, connection: ZooKeeperConnection, topic_name: str
+) -> None:
+    servers, root = zookeeper.zookeeper_servers, f"/{topic_name}"
+    content = json.dumps({"version": "1", "id": "another"}).encode()
+    reader = [make_digest_acl("reader", "s3cret", read=True)]
+    raw_client.ensure_path(f"{root}/cluster")
+    raw_client.ensure_path(f"{root}{znodes.TOPICS}")
+    raw_client.create(f"{root}{znodes.CLUSTER_ID}", content, acl=reader)
+    with (
+        raises_code(KafkaErrorCode.ZOOKEEPER_WITHOUT_KAFKA, OtherZooKeeper),
+        open_session(ZooKeeperConnection(servers, chroot="/nothing-there"), deadline=DEADLINE_S),
+    ):
+        pass
+    with (
+        raises_code(KafkaErrorCode.ZNODE_PROTECTED, NotAuthorized, path=f"{root}{znodes.CLUSTER_ID}"),
+        open_session(ZooKeeperConnection(servers, chroot=root), deadline=DEADLINE_S),
+    ):
+        pass
+    allowed = ZooKeeperConnection(servers, root, "reader", "s3cret")
+    with open_session(allowed, deadline=DEADLINE_S) as session:
+        assert znodes.read_topics(session) == {}
+    with (
+        raises_code(KafkaErrorCode.ZOOKEEPER_OF_OTHER_CLUSTER, OtherZooKeeper, answered="another"),
+        open_session(replace(allowed, kafka_id="own"), deadline=DEADLINE_S),
+    ):
+        pass
