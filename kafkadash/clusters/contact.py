@@ -98,8 +98,8 @@ def _judge_state(
         age = format_duration((now - answered).total_seconds()) if answered else ""
         silent = f"Last answer {age} ago" if answered else "No answer yet"
         return "unknown", "Not collected", (coded(ClusterErrorCode.NOT_LOOKED_AT, silent=silent),)
-    if cluster.mode == ClusterMode.ZOOKEEPER:
-        return "warning", "Not supported yet", (coded(ClusterErrorCode.WITH_ZOOKEEPER),)
+    if cluster.mode == ClusterMode.ZOOKEEPER and not cluster.zookeeper:
+        return "warning", "No ZooKeeper address", (coded(ClusterErrorCode.WITH_ZOOKEEPER),)
     return "ok", "Connected", ()
 
 

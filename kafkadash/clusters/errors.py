@@ -59,6 +59,9 @@ class ClusterErrorCode(StrEnum):
     IPV4_WRONG = "ipv-four-wrong"
     ADDRESS_TWICE = "address-twice"
     NO_ADDRESS = "no-address"
+    CHROOT_WRONG = "chroot-wrong"
+    ZOOKEEPER_LOGIN_HALF = "zookeeper-login-half"
+    ZOOKEEPER_USER_WRONG = "zookeeper-user-wrong"
     SECRET_UNREADABLE = "secret-unreadable"  # noqa: S105
     SECRET_MEANT_FOR_OTHER = "secret-meant-for-other"  # noqa: S105
     NO_KEYS = "no-keys"

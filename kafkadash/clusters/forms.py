@@ -82,6 +82,9 @@ class ConnectionForm(SettingsForm):
         "ca_pem": "Trusted certificates, PEM. Leave empty for those of kafkadash's system.",
         "certificate_pem": "PEM. Only if the brokers require a client certificate.",
         "check_hostname": "Turn off only if the broker certificates are for other host names.",
+        "zookeeper": "zookeeper.connect of the brokers: host:port,host:port/path.",
+        "zookeeper_username": "Of ZooKeeper's digest scheme, if ACLs protect Kafka's znodes.",
+        "zookeeper_tls": "With the certificates above.",
         "read_only": "kafkadash never changes this cluster, for any role.",
     }
 
@@ -102,6 +105,10 @@ class ConnectionForm(SettingsForm):
     certificate_pem = forms.CharField(label="Client certificate", required=False)
     key_pem = forms.CharField(label="Client private key", required=False)
     check_hostname = forms.BooleanField(label="Verify host name", required=False, initial=True)
+    zookeeper = forms.CharField(label="ZooKeeper addresses", required=False)
+    zookeeper_username = forms.CharField(label="ZooKeeper user", required=False)
+    zookeeper_password = forms.CharField(label="ZooKeeper password", required=False, strip=False)
+    zookeeper_tls = forms.BooleanField(label="ZooKeeper over TLS", required=False)
     read_only = forms.BooleanField(label="Read-only", required=False)
 
     def __init__(self, *args: Any, cluster: Cluster | None = None, **kwargs: Any) -> None:
@@ -127,6 +134,10 @@ class ConnectionForm(SettingsForm):
             given.pop("key_pem", None)
         if not given.get("sasl_password"):
             given.pop("sasl_password", None)
+        if not given.get("zookeeper_username", "").strip():
+            given["zookeeper_password"] = given.get("zookeeper_password", "")
+        elif not given.get("zookeeper_password"):
+            given.pop("zookeeper_password", None)
         return given
 
 

@@ -129,6 +129,15 @@ CLUSTER_MESSAGES: Mapping[ClusterErrorCode, MessageTemplate] = {
     ClusterErrorCode.IPV4_WRONG: MessageTemplate("{item} has an invalid IPv4 address.", "Correct the address."),
     ClusterErrorCode.ADDRESS_TWICE: MessageTemplate("{item} is listed twice.", "Remove one of them."),
     ClusterErrorCode.NO_ADDRESS: MessageTemplate("Address missing.", _HOST_PORT),
+    ClusterErrorCode.CHROOT_WRONG: MessageTemplate(
+        "{path} is not a path in ZooKeeper.", "Enter it once, behind the last address: host:port,host:port/path."
+    ),
+    ClusterErrorCode.ZOOKEEPER_LOGIN_HALF: MessageTemplate(
+        "A ZooKeeper user needs a password, and the reverse.", "Enter both or neither."
+    ),
+    ClusterErrorCode.ZOOKEEPER_USER_WRONG: MessageTemplate(
+        "The ZooKeeper user has a colon.", "Enter the user of the digest scheme, without its password."
+    ),
     ClusterErrorCode.SECRET_UNREADABLE: MessageTemplate(
         "A stored secret cannot be decrypted with the keys in FIELD_KEYS.",
         "Add its old key after the new one, or enter the secret again.",
@@ -165,8 +174,8 @@ CLUSTER_MESSAGES: Mapping[ClusterErrorCode, MessageTemplate] = {
         "Correct the settings. If the cause was in Kafka, disable and enable the cluster.",
     ),
     ClusterErrorCode.WITH_ZOOKEEPER: MessageTemplate(
-        "ZooKeeper mode is not supported yet. Topics and brokers are shown, controller and quorum are not.",
-        "Migrate the cluster to KRaft to see its controller quorum.",
+        "The brokers use ZooKeeper, whose address is not entered. Controller and queued reassignments are not shown.",
+        "Enter the ZooKeeper address under Settings.",
     ),
     # Accounts, roles and passwords on the command line
     ClusterErrorCode.NO_SUCH_USER: MessageTemplate("There is no user {name}.", "List users: `manage.py user list`."),

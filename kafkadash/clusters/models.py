@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 
 from kafkadash.clusters.secrets import USE_FIELDS, EncryptedTextField, SecretUse
 from kafkadash.kafka.api import ClusterConnection, ConnectionSecurity
+from kafkadash.kafka.znodes import ZooKeeperConnection
 
 
 class ClusterMode(models.TextChoices):
@@ -28,10 +29,11 @@ class SecurityProtocol(models.TextChoices):
     SASL_SSL = "SASL_SSL"
 
 
-# Stored secrets, and the protocols that use them.
+# Stored secrets, and the protocols of Kafka that use them.
 SECRETS: Mapping[str, frozenset[str]] = {
     "sasl_password": frozenset({SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL}),
     "key_pem": frozenset({SecurityProtocol.SSL, SecurityProtocol.SASL_SSL}),
+    "zookeeper_password": frozenset(),
 }
 
 
@@ -53,7 +55,7 @@ class Cluster(models.Model):
     slug = models.SlugField(max_length=64, unique=True)
     bootstrap_servers = models.TextField(help_text="host:port, separated by commas")
     controller_servers = models.TextField(blank=True, help_text="host:port of the controllers, optional")
-    zookeeper = models.TextField(blank=True, help_text="host:port/path, only in ZooKeeper mode")
+    zookeeper = models.TextField(blank=True, help_text="host:port,host:port/path, only in ZooKeeper mode")
     security_protocol = models.CharField(max_length=16, choices=SecurityProtocol, default=SecurityProtocol.PLAINTEXT)
     sasl_mechanism = models.CharField(max_length=32, blank=True)
     sasl_username = models.CharField(max_length=255, blank=True)
@@ -65,6 +67,9 @@ class Cluster(models.Model):
     oauth_endpoint = models.CharField(max_length=2000, blank=True, default="", db_default="")
     oauth_scope = models.CharField(max_length=255, blank=True, default="", db_default="")
     oauth_extensions = models.CharField(max_length=1000, blank=True, default="", db_default="")
+    zookeeper_username = models.CharField(max_length=255, blank=True, default="", db_default="")
+    zookeeper_password = EncryptedTextField(blank=True, default="", db_default="")
+    zookeeper_tls = models.BooleanField(default=False, db_default=False)
     connection_version = models.PositiveIntegerField(default=1, help_text="counts changes of addresses or secrets")
 
     mode = models.CharField(max_length=16, choices=ClusterMode, default=ClusterMode.UNKNOWN)
@@ -108,8 +113,13 @@ class Cluster(models.Model):
 
     @property
     def secret_fields(self) -> frozenset[str]:
-        """The stored secrets that its protocol uses."""
-        return frozenset(name for name, protocols in SECRETS.items() if self.security_protocol in protocols)
+        """The stored secrets that its protocol uses, and those that ZooKeeper gets."""
+        used = {name for name, protocols in SECRETS.items() if self.security_protocol in protocols}
+        if self.zookeeper and self.zookeeper_username:
+            used.add("zookeeper_password")
+        if self.zookeeper and self.zookeeper_tls:
+            used.add("key_pem")
+        return frozenset(used)
 
     def secret_use(self) -> SecretUse:
         return SecretUse.of({name: getattr(self, name) for name in USE_FIELDS})
@@ -119,7 +129,7 @@ class Cluster(models.Model):
 
         Raises SecretError.
         """
-        used = self.secret_fields
+        used = {name for name, protocols in SECRETS.items() if self.security_protocol in protocols}
         return ClusterConnection(
             key=self.connection_key,
             version=self.connection_version,
@@ -139,6 +149,31 @@ class Cluster(models.Model):
                 oauth_scope=self.oauth_scope,
                 oauth_extensions=self.oauth_extensions,
             ),
+        )
+
+    def zookeeper_connection(self) -> ZooKeeperConnection | None:
+        """How the ensemble is reached, with TLS by the certificates of the Kafka connection; None without address.
+
+        Raises SecretError.
+        """
+        if not self.zookeeper:
+            return None
+        servers, slash, path = self.zookeeper.partition("/")
+        tls = ConnectionSecurity(
+            protocol="SSL",
+            ca_pem=self.ca_pem,
+            certificate_pem=self.certificate_pem,
+            key_pem=self.key_pem if self.zookeeper_tls else "",
+            check_hostname=self.check_hostname,
+        )
+        return ZooKeeperConnection(
+            addresses=tuple(servers.split(",")),
+            chroot=f"{slash}{path}",
+            username=self.zookeeper_username,
+            password=self.zookeeper_password if self.zookeeper_username else "",
+            tls=tls if self.zookeeper_tls else None,
+            networks=tuple(settings.KAFKA_NETWORKS),
+            kafka_id=self.kafka_id,
         )
 
 

@@ -137,6 +137,7 @@ def remove_cluster(
             sasl_password="",
             certificate_pem="",
             key_pem="",
+            zookeeper_password="",
         )
         if gone:
             before = {"name": cluster.name, "kafka_id": cluster.kafka_id, **shown_values(cluster, CONNECTION_FIELDS)}

@@ -46,7 +46,11 @@ USE_FIELDS = (
     "ca_pem",
     "check_hostname",
     "oauth_endpoint",
+    "zookeeper",
+    "zookeeper_tls",
 )
+OF_ZOOKEEPER = frozenset({"zookeeper_password"})
+"""Secrets that are sent to ZooKeeper, the others to Kafka or its token endpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,8 @@ class SecretUse:
     ca: str
     check_hostname: bool
     endpoint: str = ""
+    zookeeper: tuple[str, ...] = ()
+    zookeeper_tls: bool = False
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
@@ -70,14 +76,28 @@ class SecretUse:
             ca=hashlib.sha256(values["ca_pem"].encode()).hexdigest() if values["ca_pem"] else "",
             check_hostname=values["check_hostname"],
             endpoint=values["oauth_endpoint"],
+            zookeeper=tuple(sorted(_split(values["zookeeper"].partition("/")[0]))),
+            zookeeper_tls=values["zookeeper_tls"],
         )
 
-    def beyond(self, meant: SecretUse) -> str:
-        """Return what of this use was not ``meant``, in words; empty if nothing. Fewer addresses are within it."""
-        changed = ["addresses"] if set(self.addresses) - set(meant.addresses) else []
+    def beyond(self, meant: SecretUse, field: str) -> str:
+        """Return how this use of a secret was not ``meant``, in words; empty if it was. Fewer addresses are within."""
+        if field in OF_ZOOKEEPER:
+            changed = ["ZooKeeper addresses"] if set(self.zookeeper) - set(meant.zookeeper) else []
+            changed += ["ZooKeeper over TLS"] if meant.zookeeper_tls and not self.zookeeper_tls else []
+            return self._name_changes(meant, changed)
+        changed = ["ZooKeeper addresses"] if field == "key_pem" and self._shown() - meant._shown() else []
+        changed += ["addresses"] if set(self.addresses) - set(meant.addresses) else []
         changed += ["protocol"] if self.protocol != meant.protocol else []
         changed += ["SASL mechanism"] if self.mechanism != meant.mechanism else []
         changed += ["token endpoint"] if self.endpoint != meant.endpoint else []
+        return self._name_changes(meant, changed)
+
+    def _shown(self) -> set[str]:
+        """ZooKeeper servers that are shown the client certificate."""
+        return set(self.zookeeper) if self.zookeeper_tls else set()
+
+    def _name_changes(self, meant: SecretUse, changed: list[str]) -> str:
         changed += ["CA certificates"] if self.ca != meant.ca else []
         changed += ["host name verification"] if meant.check_hostname and not self.check_hostname else []
         return join_items(changed) if changed else ""
@@ -85,7 +105,11 @@ class SecretUse:
 
 def _addresses(values: Mapping[str, Any]) -> Iterator[str]:
     for text in (values["bootstrap_servers"], values["controller_servers"]):
-        yield from filter(None, (address.strip() for address in text.split(",")))
+        yield from _split(text)
+
+
+def _split(text: str) -> Iterator[str]:
+    yield from filter(None, (address.strip() for address in text.split(",")))
 
 
 MAKES_A_KEY = 'python -c "from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())"'
@@ -119,7 +143,7 @@ class SealedSecret:
         remember_secrets(text)
         if of != field:
             raise SecretError(ClusterErrorCode.SECRET_UNREADABLE)
-        if beyond := use.beyond(meant):
+        if beyond := use.beyond(meant, field):
             raise SecretError(ClusterErrorCode.SECRET_MEANT_FOR_OTHER, changed=beyond)
         return str(text)
 

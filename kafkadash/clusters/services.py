@@ -101,6 +101,32 @@ def _host_fault(item: str, host: str) -> CodedMessage | None:
     return None
 
 
+_CHROOT = re.compile(r"(/(?!\.{1,2}(/|$))[^\s/,\x00-\x1f\x7f-\x9f]+)+")
+_LONGEST_CHROOT = 255
+
+
+def read_zookeeper(text: str) -> str:
+    """A ZooKeeper address as zookeeper.connect has it, normalized: ``host:port,host:port/path``.
+
+    Raises BadAddresses.
+    """
+    servers, slash, path = text.strip().partition("/")
+    chroot = f"{slash}{path}".rstrip("/")
+    if "://" in text:
+        raise BadAddresses([coded(ClusterErrorCode.PROTOCOL_IN_FRONT, item=text[:60])])
+    bad: list[CodedMessage] = []
+    good: list[str] = []
+    try:
+        good = read_addresses(servers)
+    except BadAddresses as error:
+        bad += error.messages
+    if chroot and (len(chroot) > _LONGEST_CHROOT or not _CHROOT.fullmatch(chroot)):
+        bad.append(coded(ClusterErrorCode.CHROOT_WRONG, path=chroot[:60]))
+    if bad:
+        raise BadAddresses(bad)
+    return ",".join(good) + chroot
+
+
 # What a person may enter about how to reach a cluster; everything else about it is learned.
 CONNECTION_FIELDS = (
     "bootstrap_servers",
@@ -116,6 +142,10 @@ CONNECTION_FIELDS = (
     "oauth_endpoint",
     "oauth_scope",
     "oauth_extensions",
+    "zookeeper",
+    "zookeeper_username",
+    "zookeeper_password",
+    "zookeeper_tls",
 )
 
 
@@ -427,6 +457,8 @@ def _check(cluster: Cluster, *, named: bool = True) -> None:
             cluster.controller_servers = ",".join(read_addresses(cluster.controller_servers))
         except BadAddresses as error:
             wrong["controller_servers"] = error.messages
+    if cluster.zookeeper:
+        _check_zookeeper(cluster, wrong)
     if named:
         _check_name(cluster, wrong)
     _check_security(cluster, wrong)
@@ -441,14 +473,27 @@ def _check(cluster: Cluster, *, named: bool = True) -> None:
 
 def _keep_secrets_in_place(before: Mapping[str, Any], cluster: Cluster) -> None:
     """Raises Refused where a stored secret would be used in another way than it was entered for."""
-    changed = cluster.secret_use().beyond(SecretUse.of(before))
-    if not changed:
-        return
-    kept = (name for name in cluster.secret_fields if before[name] and cluster.__dict__[name] == before[name])
-    if used := sorted(kept):
-        raise ClusterRefused(
-            {name: [coded(ClusterErrorCode.SECRET_ENTERED_FOR_OTHER, changed=changed)] for name in used}
-        )
+    use, meant = cluster.secret_use(), SecretUse.of(before)
+    kept = [name for name in cluster.secret_fields if before[name] and cluster.__dict__[name] == before[name]]
+    changed = {name: use.beyond(meant, name) for name in sorted(kept)}
+    wrong = {
+        name: [coded(ClusterErrorCode.SECRET_ENTERED_FOR_OTHER, changed=words)]
+        for name, words in changed.items()
+        if words
+    }
+    if wrong:
+        raise ClusterRefused(wrong)
+
+
+def _check_zookeeper(cluster: Cluster, wrong: dict[str, Sequence[CodedMessage | str]]) -> None:
+    try:
+        cluster.zookeeper = read_zookeeper(cluster.zookeeper)
+    except BadAddresses as error:
+        wrong["zookeeper"] = error.messages
+    if bool(cluster.zookeeper_username) != bool(cluster.__dict__["zookeeper_password"]):
+        wrong["zookeeper_username"] = [coded(ClusterErrorCode.ZOOKEEPER_LOGIN_HALF)]
+    elif ":" in cluster.zookeeper_username:
+        wrong["zookeeper_username"] = [coded(ClusterErrorCode.ZOOKEEPER_USER_WRONG)]
 
 
 def _check_name(cluster: Cluster, wrong: dict[str, Sequence[CodedMessage | str]]) -> None:

@@ -11,6 +11,7 @@ unknown. ``said`` and ``items``, which are about single addresses or permissions
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -21,7 +22,7 @@ from kafkadash.accounts.models import User
 from kafkadash.accounts.services import record
 from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster, ClusterMode
-from kafkadash.clusters.secrets import EncryptedTextField, SealedSecret
+from kafkadash.clusters.secrets import EncryptedTextField, SealedSecret, SecretError
 from kafkadash.clusters.services import (
     CONNECTION_FIELDS,
     IdentityChanged,
@@ -49,9 +50,10 @@ from kafkadash.kafka.api import (
     hidden_message,
     hidden_topics,
 )
-from kafkadash.kafka.connect import own_admin
+from kafkadash.kafka.connect import open_zookeeper, own_admin
 from kafkadash.kafka.probe import ProbeResult, ProbeStage, is_ip, probe
 from kafkadash.kafka.tokens import OAUTHBEARER, fetch_token
+from kafkadash.kafka.znodes import BrokerZNode, ZooKeeperFacts, read_brokers, read_facts
 
 Said: TypeAlias = CodedMessage | str
 MOST_ITEMS = 50
@@ -337,11 +339,15 @@ def _run_test(run: JobRun, target: Cluster, admin: KafkaAdmin, *, keep: bool) ->
         steps.end("ok", "The brokers respond in KRaft mode.", problems)
         steps.begin("quorum", "Active controller", 0.7)
         quorum = _read_quorum(admin, run, steps, problems)
-    elif mode == ClusterMode.ZOOKEEPER:
+    elif mode == ClusterMode.ZOOKEEPER and not target.zookeeper:
         problems.append(coded(ClusterErrorCode.WITH_ZOOKEEPER))
         steps.end("warning", problems[-1])
+    elif mode == ClusterMode.ZOOKEEPER:
+        steps.end("ok", "The brokers respond in ZooKeeper mode.", problems)
     else:
         steps.end("critical", coded(JobErrorCode.NO_VERSIONS), problems)
+    if target.zookeeper and mode != ClusterMode.UNKNOWN:
+        problems += _check_zookeeper(steps, target, described.cluster_id, mode)
     problems += check_permissions(steps, admin, described.brokers)
     if keep:
         try:
@@ -407,6 +413,40 @@ def _read_quorum(admin: KafkaAdmin, run: JobRun, steps: TestSteps, problems: lis
     several = f"the voters are {voters}" if len(quorum.voters) > 1 else f"{voters} is the only voter"
     steps.end("ok", f"Controller {quorum.leader_id} is active; {several}.")
     return quorum
+
+
+def _check_zookeeper(steps: TestSteps, target: Cluster, kafka_id: str, mode: ClusterMode) -> list[Said]:
+    """Read who the controller is; brokers in KRaft mode use ZooKeeper only until a migration is finished."""
+    steps.begin("zookeeper", "ZooKeeper", 0.75)
+    try:
+        facts, brokers = _read_zookeeper(target, kafka_id, steps.run.kafka_deadline())
+    except (KafkaFailure, SecretError) as failure:
+        used = mode == ClusterMode.ZOOKEEPER
+        wrong = (
+            coded(JobErrorCode.ZOOKEEPER_UNREAD, why=failure.message) if used else coded(JobErrorCode.ZOOKEEPER_UNUSED)
+        )
+    else:
+        controller = facts.controller
+        if controller is not None and controller.migrating:
+            wrong = coded(JobErrorCode.MIGRATES, controller=controller.broker_id)
+        elif mode == ClusterMode.KRAFT:
+            wrong = coded(JobErrorCode.ZOOKEEPER_UNUSED)
+        else:
+            leads = (
+                f"broker {controller.broker_id} is the controller" if controller else "no broker is the controller now"
+            )
+            steps.end("ok", f"ZooKeeper has {_count_brokers(len(brokers))}; {leads}.")
+            return []
+    steps.end("warning", wrong)
+    return [wrong]
+
+
+def _read_zookeeper(target: Cluster, kafka_id: str, deadline: float) -> tuple[ZooKeeperFacts, Sequence[BrokerZNode]]:
+    """Raises KafkaFailure and SecretError."""
+    connection = target.zookeeper_connection()
+    assert connection is not None
+    with open_zookeeper(replace(connection, kafka_id=kafka_id), deadline=deadline) as session:
+        return read_facts(session), read_brokers(session)
 
 
 def _facts(

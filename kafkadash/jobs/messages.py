@@ -63,6 +63,14 @@ JOB_MESSAGES: Mapping[Code, MessageTemplate] = {
         "Broker {broker} is fenced and serves no partitions.", "Check why the controller fences it."
     ),
     Code.QUORUM_UNREAD: MessageTemplate("", "The controller quorum could not be read: {why}"),
+    Code.ZOOKEEPER_UNREAD: MessageTemplate("", "ZooKeeper could not be read: {why}"),
+    Code.ZOOKEEPER_UNUSED: MessageTemplate(
+        "The brokers run in KRaft mode and do not use ZooKeeper.", "Remove the ZooKeeper address."
+    ),
+    Code.MIGRATES: MessageTemplate(
+        "The cluster migrates to KRaft: controller {controller} is a KRaft controller. kafkadash only reads ZooKeeper.",
+        "Finish the migration, then remove the ZooKeeper address.",
+    ),
     Code.RIGHTS_UNKNOWN: MessageTemplate("", "The permissions of the principal could not be read: {why}"),
     Code.MISSING_ON_CLUSTER: MessageTemplate("{permission} on the cluster is missing. Not available: {costs}.", _GRANT),
     Code.CHANGE_NOT_GRANTED: MessageTemplate("{operation} on {where} is missing. Refused: {changes}.", _GRANT),

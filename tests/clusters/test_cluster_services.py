@@ -46,6 +46,7 @@ from kafkadash.clusters.services import (
     give_role,
     learn_identity,
     read_addresses,
+    read_zookeeper,
     register_cluster,
     remember_double,
     remove_role,
@@ -252,6 +253,21 @@ def test_a_client_key_is_not_used_at_another_address(admin: User) -> None:
     assert set(caught.value.messages) == {"key_pem"}
 
 
+def test_the_password_of_zookeeper__goes_to_its_servers_alone(admin: User) -> None:
+    login: dict[str, Any] = {"zookeeper": "z:2181/kafka", "zookeeper_username": "reader", "zookeeper_password": SECRET}
+    cluster = register_cluster(admin, "x", "a:9092", **login, zookeeper_tls=True)
+    moved = update_connection(admin, cluster, bootstrap_servers="b:9092", zookeeper="z:2181")
+    connection = moved.zookeeper_connection()
+    assert connection is not None
+    assert (connection.addresses, connection.chroot, connection.password) == (("z:2181",), "", SECRET)
+    assert moved.connection().security.sasl_password == ""
+    for other in ({"zookeeper": "z:2181,evil:2181"}, {"zookeeper_tls": False}, {"check_hostname": False}):
+        with pytest.raises(ClusterRefused) as caught:
+            update_connection(admin, cluster, **other)
+        assert set(caught.value.messages) == {"zookeeper_password"}
+    assert SECRET not in audit_text()
+
+
 def test_a_bad_change_changes_nothing(admin: User, cluster: Cluster) -> None:
     with pytest.raises(ClusterRefused):
         update_connection(admin, cluster, bootstrap_servers="nowhere")
@@ -414,6 +430,50 @@ def test_it_says_what_is_wrong(item: str, says: str) -> None:
         read_addresses(f"good:9092,{item}")
     [message] = caught.value.messages
     assert message.params["item"] == item
+
+
+@pytest.mark.parametrize(
+    ("text", "normalized"),
+    [
+        (" z-1:2181, z-2:2181 ", "z-1:2181,z-2:2181"),
+        ("z-1:2181,z-2:2181/kafka/eu/", "z-1:2181,z-2:2181/kafka/eu"),
+        ("[::1]:2181/", "[::1]:2181"),
+    ],
+)
+def test_it_reads_zookeeper_connect(text: str, normalized: str) -> None:
+    assert read_zookeeper(text) == normalized
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("z-1", ClusterErrorCode.PORT_MISSING),
+        ("/kafka", ClusterErrorCode.NO_ADDRESS),
+        ("zk://z-1:2181", ClusterErrorCode.PROTOCOL_IN_FRONT),
+        *(
+            (f"z-1:2181{path}", ClusterErrorCode.CHROOT_WRONG)
+            for path in ("/a,z-2:2181/a", "//a", "/a/../b", "/.", "/a b", "/a\x00", f"/{'x' * 300}")
+        ),
+    ],
+)
+def test_what_is_no_zookeeper_connect__is_refused(text: str, code: ClusterErrorCode, admin: User) -> None:
+    with pytest.raises(ClusterRefused) as caught:
+        register_cluster(admin, "x", "a:9092", zookeeper=text)
+    assert code in [as_message(each).code for each in caught.value.messages["zookeeper"]]
+
+
+@pytest.mark.parametrize(
+    ("login", "code"),
+    [
+        ({"zookeeper_username": "reader"}, ClusterErrorCode.ZOOKEEPER_LOGIN_HALF),
+        ({"zookeeper_password": SECRET}, ClusterErrorCode.ZOOKEEPER_LOGIN_HALF),
+        ({"zookeeper_username": "a:b", "zookeeper_password": SECRET}, ClusterErrorCode.ZOOKEEPER_USER_WRONG),
+    ],
+)
+def test_half_a_login_to_zookeeper__is_refused(login: dict[str, Any], code: ClusterErrorCode, admin: User) -> None:
+    with pytest.raises(ClusterRefused) as caught:
+        register_cluster(admin, "x", "a:9092", zookeeper="z:2181", **login)
+    assert caught.value.messages == {"zookeeper_username": [coded(code)]}
 
 
 def test_it_has_a_message_for_each() -> None:

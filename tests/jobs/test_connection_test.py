@@ -22,6 +22,7 @@ from kafkadash.jobs.connection_test import KIND, mode_of, start_test
 from kafkadash.jobs.errors import JobErrorCode
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.runner import attempt_job, claim, enqueue, request_cancel, settle_expired_jobs
+from kafkadash.kafka import znodes
 from kafkadash.kafka.api import (
     ApiVersions,
     AuthenticationFailed,
@@ -36,6 +37,7 @@ from kafkadash.kafka.api import (
     KafkaUnreachable,
     LogDir,
     LogDirs,
+    NotAuthorized,
     QuorumDescription,
     QuorumReplica,
     QuorumUnavailable,
@@ -44,6 +46,8 @@ from kafkadash.kafka.api import (
 )
 from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.probe import ProbeResult, ProbeStage
+from kafkadash.kafka.znodes import OtherZooKeeper
+from tests.memory_zookeeper import MemoryZooKeeper
 
 pytestmark = pytest.mark.django_db
 
@@ -204,6 +208,72 @@ def test_without_key_55_it_is_zookeeper_and_no_quorum_is_asked_for(cluster: Clus
     assert cluster.mode == ClusterMode.ZOOKEEPER
     assert answers.asked == ["describe_cluster", "api_versions", "permissions"]
     assert said(job)["versions"] == ("warning", coded(ClusterErrorCode.WITH_ZOOKEEPER))
+
+
+@pytest.fixture
+def ensemble(cluster: Cluster, answers: Answers, monkeypatch: pytest.MonkeyPatch) -> MemoryZooKeeper:
+    """Brokers with ZooKeeper, whose address is stored; broker 2 is the controller."""
+    answers.versions = ApiVersions(dict.fromkeys((1, 2, 3), ZOOKEEPER), {}, taken_at=0)
+    Cluster.objects.update(zookeeper="z:2181/kafka")
+    cluster.refresh_from_db()
+    ensemble = MemoryZooKeeper()
+    ensemble.identify("kafka-id-1")
+    ensemble.write(znodes.CONTROLLER, {"version": 2, "brokerid": 2, "timestamp": "1", "kraftControllerEpoch": -1})
+    ensemble.write(f"{znodes.BROKERS}/2", {"version": 5, "endpoints": []})
+    monkeypatch.setattr(connection_test, "open_zookeeper", ensemble.open)
+    return ensemble
+
+
+class TestZooKeeper:
+    def test_tells_the_controller(self, cluster: Cluster, ensemble: MemoryZooKeeper) -> None:
+        job = outcome_of(cluster)
+        state, sentence = said(job)["zookeeper"]
+        assert (state, str(sentence)) == ("ok", "ZooKeeper has 1 broker; broker 2 is the controller.")
+        assert job.result is not None
+        assert job.result["problems"] == []
+        [connection] = ensemble.opened
+        assert (connection.addresses, connection.chroot) == (("z:2181",), "/kafka")
+
+    @pytest.mark.parametrize(
+        "failure",
+        [
+            OtherZooKeeper(KafkaErrorCode.ZOOKEEPER_WITHOUT_KAFKA, path="/kafka/cluster/id"),
+            NotAuthorized(KafkaErrorCode.ZNODE_PROTECTED, path="/kafka/controller"),
+            KafkaUnreachable(KafkaErrorCode.ZOOKEEPER_LOST, address="z:2181"),
+        ],
+        ids=lambda failure: str(failure.code),
+    )
+    def test_that_cannot_be_read__is_a_problem(
+        self, cluster: Cluster, ensemble: MemoryZooKeeper, failure: KafkaFailure
+    ) -> None:
+        ensemble.failure = failure
+        job = outcome_of(cluster)
+        wrong = coded(JobErrorCode.ZOOKEEPER_UNREAD, why=failure.message)
+        assert (job.state, said(job)["zookeeper"]) == (JobState.DONE, ("warning", wrong))
+        assert job.result is not None
+        assert job.result["problems"] == [wrong.as_json()]
+
+    def test_of_another_cluster__is_refused(self, cluster: Cluster, ensemble: MemoryZooKeeper) -> None:
+        ensemble.identify("kafka-id-2")
+        why = coded(KafkaErrorCode.ZOOKEEPER_OF_OTHER_CLUSTER, answered="kafka-id-2", expected="kafka-id-1")
+        assert said(outcome_of(cluster))["zookeeper"] == ("warning", coded(JobErrorCode.ZOOKEEPER_UNREAD, why=why))
+
+    def test_of_brokers_without_it__is_not_used(
+        self, cluster: Cluster, answers: Answers, ensemble: MemoryZooKeeper
+    ) -> None:
+        answers.versions = ApiVersions(dict.fromkeys((1, 2, 3), KRAFT), {}, taken_at=0)
+        assert said(outcome_of(cluster))["zookeeper"] == ("warning", coded(JobErrorCode.ZOOKEEPER_UNUSED))
+        ensemble.failure = KafkaUnreachable(KafkaErrorCode.ZOOKEEPER_LOST, address="z:2181")
+        assert said(outcome_of(cluster))["zookeeper"] == ("warning", coded(JobErrorCode.ZOOKEEPER_UNUSED))
+
+    @pytest.mark.parametrize("offered", [ZOOKEEPER, KRAFT], ids=["before", "after"])
+    def test_during_a_migration__is_told(
+        self, cluster: Cluster, answers: Answers, ensemble: MemoryZooKeeper, offered: dict[int, tuple[int, int]]
+    ) -> None:
+        answers.versions = ApiVersions({1: offered, 2: ZOOKEEPER, 3: ZOOKEEPER}, {}, taken_at=0)
+        ensemble.write(znodes.CONTROLLER, {"version": 2, "brokerid": 3000, "timestamp": "1", "kraftControllerEpoch": 7})
+        told = coded(JobErrorCode.MIGRATES, controller=3000)
+        assert said(outcome_of(cluster))["zookeeper"] == ("warning", told)
 
 
 def test_brokers_that_do_not_answer_leave_the_mode_unknown() -> None:

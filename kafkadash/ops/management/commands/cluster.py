@@ -177,6 +177,10 @@ def _add_connection(parser: ArgumentParser) -> None:
     parser.add_argument("--ca-file", metavar="FILE", help="trusted CA certificates, PEM; default: those of the system")
     parser.add_argument("--certificate-file", metavar="FILE", help="client certificate, PEM")
     parser.add_argument("--key-file", metavar="FILE", help="private key of the client certificate, PEM")
+    parser.add_argument("--zookeeper", metavar="HOST:PORT,…/PATH", help="zookeeper.connect of brokers without KRaft")
+    parser.add_argument("--zookeeper-user", metavar="USER", help="user of ZooKeeper's digest scheme")
+    parser.add_argument("--zookeeper-password-file", metavar="FILE", help="its password, as of --sasl-password-file")
+    parser.add_argument("--zookeeper-tls", action="store_true", help="TLS to ZooKeeper, with the same certificates")
     parser.add_argument("--any-hostname", action="store_true", help="do not verify host names in broker certificates")
 
 
@@ -190,17 +194,22 @@ def _connection(options: dict[str, Any]) -> dict[str, Any]:
         "oauth_endpoint": options["oauth_endpoint"],
         "oauth_scope": options["oauth_scope"],
         "oauth_extensions": options["oauth_extensions"],
+        "zookeeper": options["zookeeper"],
+        "zookeeper_username": options["zookeeper_user"],
     }
     files = {
         "sasl_password": ("sasl_password_file", "SASL password"),
         "ca_pem": ("ca_file", "CA certificates"),
         "certificate_pem": ("certificate_file", "client certificate"),
         "key_pem": ("key_file", "private key"),
+        "zookeeper_password": ("zookeeper_password_file", "ZooKeeper password"),
     }
     values = {name: value for name, value in plain.items() if value is not None}
     values |= {name: read_secret(options[option], what) for name, (option, what) in files.items() if options[option]}
     if options["any_hostname"]:
         values["check_hostname"] = False
+    if options["zookeeper_tls"]:
+        values["zookeeper_tls"] = True
     return values
 
 
