@@ -105,15 +105,15 @@ _CHROOT = re.compile(r"(/(?!\.{1,2}(/|$))[^\s/,\x00-\x1f\x7f-\x9f]+)+")
 _LONGEST_CHROOT = 255
 
 
-def read_zookeeper(text: str) -> str:
+def read_zookeeper(typed: str) -> str:
     """A ZooKeeper address as zookeeper.connect has it, normalized: ``host:port,host:port/path``.
 
     Raises BadAddresses.
     """
-    servers, slash, path = text.strip().partition("/")
+    servers, slash, path = typed.strip().partition("/")
     chroot = f"{slash}{path}".rstrip("/")
-    if "://" in text:
-        raise BadAddresses([coded(ClusterErrorCode.PROTOCOL_IN_FRONT, item=text[:60])])
+    if "://" in typed:
+        raise BadAddresses([coded(ClusterErrorCode.PROTOCOL_IN_FRONT, item=typed[:60])])
     bad: list[CodedMessage] = []
     good: list[str] = []
     try:

@@ -161,7 +161,8 @@ class ClusterFacts:
 
     ``hidden_topics``: at least so many exist that our principal may not see.
     ``same_as``: the cluster that the same Kafka cluster is registered as.
-    ``kraft``: the controllers form a quorum (ZooKeeper mode and a mode not learned yet: False). ``under_min_isr`` are
+    ``kraft``: the controllers form a quorum (ZooKeeper mode and a mode not learned yet: False). ``ensemble``: how
+    ZooKeeper is read, None where its address is not entered. ``under_min_isr`` are
     those that have a leader. ``at_min_isr`` leaves out topics that were built without slack (as many replicas as
     min.insync.replicas); ``_moving`` ones are explained by a reassignment, ``_last`` ones have one replica in sync and
     are not. ``voters_in_sync`` counts those *known* to be in sync. ``elections``: leader changes of the quorum within
@@ -177,6 +178,7 @@ class ClusterFacts:
     enabled: bool = True
     kraft: bool = True
     zookeeper: bool = False
+    ensemble: RefreshStatus | None = None
     addresses: int = 1
     kafka_id: str = ""
     other_kafka_id: str = ""

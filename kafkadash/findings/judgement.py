@@ -52,7 +52,8 @@ def judge_reading(facts: ClusterFacts, now: datetime) -> tuple[JudgedFinding, ..
         return (_double_finding(facts, now),)
     if facts.metadata.stale(now):
         return (_nothing_new(facts, now),)
-    return (*_stale_findings(facts, now), *([_zookeeper_finding(now)] if facts.zookeeper else []))
+    zookeeper = _zookeeper_finding(facts, now)
+    return (*_stale_findings(facts, now), *([zookeeper] if zookeeper else []))
 
 
 def is_trusted(facts: ClusterFacts, now: datetime) -> bool:
@@ -75,10 +76,25 @@ def not_judged(judged_at: datetime | None, facts: ClusterFacts, now: datetime) -
     )
 
 
-def _zookeeper_finding(now: datetime) -> JudgedFinding:
-    message = coded(FindingCode.ZOOKEEPER_MODE)
+def _zookeeper_finding(facts: ClusterFacts, now: datetime) -> JudgedFinding | None:
+    """What ZooKeeper knows is missing: nobody entered its address, or it is not read."""
+    if not facts.zookeeper:
+        return None
+    if facts.ensemble is None:
+        message = coded(FindingCode.ZOOKEEPER_ADDRESS)
+        return JudgedFinding(
+            FindingKind.ZOOKEEPER, message, now, measured="ZooKeeper mode", limit="without its address"
+        )
+    if not facts.ensemble.stale(now):
+        return None
+    age = _age_seconds(facts.ensemble.taken_at, now)
     return JudgedFinding(
-        FindingKind.ZOOKEEPER, message, now, measured="ZooKeeper mode", limit="only KRaft is supported"
+        FindingKind.ZOOKEEPER,
+        coded(FindingCode.ZOOKEEPER_OLD, why=facts.ensemble.error),
+        now,
+        measured="no data" if age is None else long_duration(age),
+        limit=f"limit {_describe_limit([facts.ensemble])}",
+        since=facts.ensemble.taken_at,
     )
 
 

@@ -176,7 +176,7 @@ ABOUT: Mapping[FindingKind, FindingTraits] = {
     FindingKind.REGISTERED_TWICE: FindingTraits(_UNKNOWN, "Unknown", "Duplicate registration", FactSource.AGES),
     FindingKind.UNREACHABLE: FindingTraits(_UNKNOWN, "Unknown", "Cluster unreachable", FactSource.AGES),
     FindingKind.STALE: FindingTraits(_UNKNOWN, "Unknown", "Stale data", FactSource.AGES),
-    FindingKind.ZOOKEEPER: FindingTraits(_UNKNOWN, "Not supported", "ZooKeeper mode", FactSource.AGES),
+    FindingKind.ZOOKEEPER: FindingTraits(_UNKNOWN, "Unknown", "ZooKeeper mode", FactSource.AGES),
     FindingKind.DISABLED: FindingTraits(HealthState.MAINTENANCE, "Not watched", "Collection disabled", FactSource.AGES),
 }
 _OF_ANOTHER_VERSION = FindingTraits(_UNKNOWN, "Unknown", "Finding of another version", FactSource.METADATA)
@@ -262,7 +262,8 @@ class FindingCode(StrEnum):
     NOT_JUDGED_YET = "facts-not-judged-yet"
     FACTS_OLD = "facts-old"
     FACTS_UNREAD_YET = "facts-unread-yet"
-    ZOOKEEPER_MODE = "zookeeper-mode-not-supported"
+    ZOOKEEPER_ADDRESS = "zookeeper-address-missing"
+    ZOOKEEPER_OLD = "zookeeper-facts-old"
     COLLECTION_OFF = "collection-switched-off"
 
 

@@ -305,10 +305,13 @@ FINDING_MESSAGES: Mapping[FindingCode, FindingTemplate] = {
     FindingCode.FACTS_UNREAD_YET: _template(
         "No data yet: {sources:sources}.", "No data yet: {sources:few_sources}", "{why:reason}"
     ),
-    FindingCode.ZOOKEEPER_MODE: _template(
-        "The cluster runs in ZooKeeper mode. kafkadash does not support this mode yet.",
-        "Unsupported ZooKeeper mode",
-        "Brokers and partitions are shown as reported by brokers · Controllers and ZooKeeper are not monitored",
+    FindingCode.ZOOKEEPER_ADDRESS: _template(
+        "The brokers use ZooKeeper, whose address is not entered.",
+        "ZooKeeper address missing",
+        "Brokers and partitions are shown as reported by brokers · Controller and queued reassignments are not shown",
+    ),
+    FindingCode.ZOOKEEPER_OLD: _template(
+        "ZooKeeper could not be read lately.", "ZooKeeper could not be read lately", "{why:reason}"
     ),
     FindingCode.COLLECTION_OFF: _template(
         "Collection is disabled: no data is read from this cluster.", "Collection disabled"

@@ -47,6 +47,7 @@ from kafkadash.monitoring.models import (
     ReassignmentSnapshot,
     ThrottleState,
     TopicState,
+    ZooKeeperState,
 )
 from kafkadash.monitoring.partitions import PartitionShape
 from kafkadash.monitoring.quorum.rules import FLAPPING_WITHIN, LeaderTerm, leader_changes, recent_changes
@@ -62,11 +63,12 @@ _Moves = Mapping[tuple[str, int], frozenset[int]]
 
 
 def age_facts(cluster: Cluster, statuses: Mapping[str, RefreshStatus]) -> ClusterFacts:
-    """Only what is known of our own reading, by kind. Asks nothing."""
+    """Only what is known of our own reading, by kind. One query where ZooKeeper is read, else none."""
     return ClusterFacts(
         enabled=cluster.enabled,
         kraft=cluster.mode == ClusterMode.KRAFT,
         zookeeper=cluster.mode == ClusterMode.ZOOKEEPER,
+        ensemble=_read_ensemble(cluster, statuses),
         addresses=len([a for a in cluster.bootstrap_servers.split(",") if a.strip()]),
         kafka_id=cluster.kafka_id,
         other_kafka_id=cluster.other_kafka_id,
@@ -81,6 +83,15 @@ def age_facts(cluster: Cluster, statuses: Mapping[str, RefreshStatus]) -> Cluste
         groups=statuses.get(CollectorKind.GROUPS),
         canary=statuses.get(CollectorKind.CANARY),
     )
+
+
+def _read_ensemble(cluster: Cluster, statuses: Mapping[str, RefreshStatus]) -> RefreshStatus | None:
+    """How ZooKeeper is read, which is done with the reassignments."""
+    if cluster.mode != ClusterMode.ZOOKEEPER or not cluster.zookeeper:
+        return None
+    state = ZooKeeperState.objects.filter(cluster=cluster).first() or ZooKeeperState()
+    interval = statuses.get(CollectorKind.REASSIGNMENTS, NEVER).interval_s
+    return RefreshStatus(state.taken_at, interval, failures=int(bool(state.error_code)), error=state.error)
 
 
 def facts_of(cluster: Cluster, now: datetime) -> ClusterFacts:

@@ -138,7 +138,7 @@ class ReassignmentBatch:
     @property
     def id(self) -> str:
         """The czxid as ZooKeeper's tools print it."""
-        return f"{self.czxid:#x}"
+        return f"{self.czxid & 0xFFFF_FFFF_FFFF_FFFF:#x}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,9 +331,17 @@ def _text(record: Mapping[str, Any], key: str, path: str) -> str:
 
 
 def _short(found: Any, key: str, path: str) -> str:
-    if not isinstance(found, str) or len(found) > _LONGEST_TEXT or "\x00" in found:
+    if not isinstance(found, str) or len(found) > _LONGEST_TEXT or not is_text(found):
         raise _unusable(key, path)
     return found
+
+
+def is_text(found: str) -> bool:
+    """Return whether it can be stored: JSON may hold NUL and halves of characters."""
+    try:
+        return b"\0" not in found.encode()
+    except UnicodeEncodeError:
+        return False
 
 
 def _whole(record: Mapping[str, Any], key: str, path: str) -> int:

@@ -31,7 +31,7 @@ from kafkadash.kafka.api import (
 )
 from kafkadash.kafka.connections import ssl_context, tls_reason
 from kafkadash.kafka.errors import KafkaErrorCode
-from kafkadash.kafka.znodes import ZNode, ZNodeUnusable, ZooKeeperConnection, check_cluster
+from kafkadash.kafka.znodes import ZNode, ZNodeUnusable, ZooKeeperConnection, check_cluster, is_text
 
 MOST_ANSWER_BYTES = 32_000_000
 """A list of all topics is the largest answer; a znode has at most 1 MB (jute.maxbuffer) unless its servers say more."""
@@ -128,7 +128,7 @@ class ZooKeeperSession:
         [names] = self._ask([GetChildren(self._full(path), None)])
         if names is None:
             return ()
-        if not all(names):
+        if not all(name and is_text(name) for name in names):
             raise ZNodeUnusable(KafkaErrorCode.ZNODE_MALFORMED, path=path, part="children")
         return sorted(names)
 

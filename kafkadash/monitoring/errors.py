@@ -39,6 +39,7 @@ class CollectionErrorCode(StrEnum):
     LOG_ENDS_NOT_READ = "log-ends-not-read"
     GROUPS_UNSTORABLE = "groups-unstorable"
     THROTTLES_IN_DOUBT = "throttles-in-doubt"
+    ZOOKEEPER_NOT_READ = "zookeeper-not-read"
     SAME_FOR_OTHERS = "same-for-others"
 
     # Segments for the pipeline, and faults in them

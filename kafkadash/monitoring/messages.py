@@ -80,6 +80,7 @@ COLLECTION_MESSAGES: Mapping[Code, MessageTemplate] = {
         "Rename these groups. All other groups are stored.",
     ),
     Code.THROTTLES_IN_DOUBT: MessageTemplate("kafkadash cannot determine whether throttles are still needed.", "{why}"),
+    Code.ZOOKEEPER_NOT_READ: MessageTemplate("ZooKeeper could not be read.", "{why}"),
     Code.SAME_FOR_OTHERS: MessageTemplate("", "{why} The same applies to {others} more."),
     # Segments for the pipeline, and faults in them
     # Filters and addresses of pages that name what is not there

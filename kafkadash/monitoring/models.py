@@ -423,6 +423,13 @@ class StartedFrom(models.TextChoices):
     ZK_MTIME = "zk_mtime", "change of the topic's znode"
 
 
+class StartedThrough(models.TextChoices):
+    """How a reassignment was started in a cluster with ZooKeeper; empty: not known, or the only way there is."""
+
+    API = "api", "Kafka's API"
+    ZNODE = "znode", "the legacy znode"
+
+
 class ReassignmentSnapshot(models.Model):
     """Reassignment of one partition as seen in the cluster (KIP-240). Observed facts live only here.
 
@@ -446,6 +453,10 @@ class ReassignmentSnapshot(models.Model):
     started_after = models.DateTimeField(null=True)
     started_before = models.DateTimeField()
     started_from = models.CharField(max_length=16, choices=StartedFrom, default=StartedFrom.FIRST_SEEN)
+    started_through = models.CharField(max_length=8, choices=StartedThrough, blank=True, default="", db_default="")
+    batch_id = models.CharField(
+        max_length=18, blank=True, default="", db_default="", help_text="czxid of the legacy znode that started it"
+    )
     continuity_gap = models.BooleanField(default=False, help_text="not observed for longer than two intervals")
     leader = models.IntegerField(null=True)
     leader_epoch = models.IntegerField(null=True)
@@ -483,6 +494,49 @@ class ReassignmentSnapshot(models.Model):
 
     def __str__(self) -> str:
         return f"{self.public_id} {self.topic}-{self.partition} {self.outcome}"
+
+
+class ZooKeeperState(models.Model):
+    """What ZooKeeper last told of a cluster: its controller, and what is pending there.
+
+    ``queued``, format 1: a list of [topic, partition, [replicas]], entries of the legacy znode that Kafka does not
+    list; the first ``MOST_PENDING``. ``elections``: [topic, partition], ``deletions``: topics, likewise. The values
+    stay when ZooKeeper is not read; ``failed_at`` and the message are then of the newest try.
+    """
+
+    MOST_PENDING = 1000
+
+    cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, related_name="zookeeper_state")
+    format = models.PositiveSmallIntegerField(default=1)
+    taken_at = models.DateTimeField(null=True, help_text="empty: never read")
+    controller_id = models.IntegerField(null=True, help_text="empty: there is none")
+    controller_epoch = models.IntegerField(null=True)
+    elected_at = models.DateTimeField(null=True, help_text="by the clock of the controller")
+    kraft_epoch = models.IntegerField(null=True, help_text="above 0 while the cluster migrates to KRaft")
+    batch_id = models.CharField(max_length=18, blank=True, help_text="czxid of the legacy znode; empty: there is none")
+    batch_at = models.DateTimeField(null=True, help_text="when it was created, by ZooKeeper's clock")
+    batch_count = models.PositiveIntegerField(default=0, help_text="entries of the legacy znode")
+    queued = models.JSONField(default=list)
+    queued_count = models.PositiveIntegerField(default=0)
+    elections = models.JSONField(default=list)
+    elections_count = models.PositiveIntegerField(default=0)
+    deletions = models.JSONField(default=list)
+    deletions_count = models.PositiveIntegerField(default=0)
+    failed_at = models.DateTimeField(null=True, help_text="empty after a good reading")
+    error_code = models.CharField(max_length=64, blank=True)
+    error_params = models.JSONField(default=dict, blank=True)
+
+    def __str__(self) -> str:
+        return f"ZooKeeper of cluster {self.cluster_id}"
+
+    @property
+    def error(self) -> CodedMessage | None:
+        """Message that says why it could not be read; None after a good reading."""
+        return stored_message(self.error_code, self.error_params)
+
+    @property
+    def migrating(self) -> bool:
+        return self.kraft_epoch is not None and self.kraft_epoch > 0
 
 
 class ClusterState(models.Model):

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
 from kazoo.client import KazooClient
 from kazoo.security import make_digest_acl
 
+from kafkadash.clusters.models import Cluster, ClusterMode
 from kafkadash.kafka import znodes
 from kafkadash.kafka.api import NotAuthorized, OngoingReassignment, TopicPartition
+from kafkadash.kafka.connect import close_all
 from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.znodes import OtherZooKeeper, ZooKeeperConnection
 from kafkadash.kafka.zookeeper import open_session
+from kafkadash.monitoring import collection
+from kafkadash.monitoring.collectors import to_utc
+from kafkadash.monitoring.models import (
+    CollectorKind,
+    CollectorRun,
+    MoveOutcome,
+    ReassignmentSnapshot,
+    StartedFrom,
+    ZooKeeperState,
+)
 from tests.contract.backends import RACKS
 from tests.contract.conftest import asked_backends
 from tests.contract.kraft_backend import THROTTLE
@@ -81,10 +94,11 @@ def test_brokers_topics_and_the_controller(
     assert (facts.batch, facts.elections, facts.deletions) == (None, (), ())
 
 
-def test_moves_by_either_way(
-    zookeeper: ZooKeeperBackend, raw_client: KazooClient, connection: ZooKeeperConnection, topic_name: str
-) -> None:
-    by_api, by_znode = f"{topic_name}-api", f"{topic_name}-znode"
+@contextmanager
+def moving_both_ways(
+    zookeeper: ZooKeeperBackend, raw_client: KazooClient, by_api: str, by_znode: str
+) -> Iterator[None]:
+    """Partition 0 of one topic moves through the API, that of the other through the znode, where partition 1 waits."""
     for name in (by_api, by_znode):
         zookeeper.create_topic(name, [[1, 2], [1, 2]], records=100)
     zookeeper.start_move(by_api, 0, [3, 2])
@@ -95,6 +109,21 @@ def test_moves_by_either_way(
         write_batch(raw_client, [(by_znode, 0, [3, 2])])
         wait_until(lambda: _moving(zookeeper, by_znode), "the controller starts the batch")
         write_batch(raw_client, [(by_znode, 0, [3, 2]), (by_znode, 1, [3, 2])])
+        yield
+    finally:
+        raw_client.delete(znodes.REASSIGN)
+        for name in (by_api, by_znode):
+            zookeeper.cancel_move(name, 0)
+        for broker in zookeeper.broker_ids:
+            for side in ("follower", "leader"):
+                zookeeper.set_config(broker, f"{side}.replication.throttled.rate", None)
+
+
+def test_moves_by_either_way(
+    zookeeper: ZooKeeperBackend, raw_client: KazooClient, connection: ZooKeeperConnection, topic_name: str
+) -> None:
+    by_api, by_znode = f"{topic_name}-api", f"{topic_name}-znode"
+    with moving_both_ways(zookeeper, raw_client, by_api, by_znode):
         with open_session(connection, deadline=DEADLINE_S) as session:
             batch = znodes.read_batch(session)
             topics = znodes.read_topics(session, [by_api, by_znode])
@@ -106,13 +135,56 @@ def test_moves_by_either_way(
         for row in (*_moving(zookeeper, by_api), *_moving(zookeeper, by_znode)):
             assert topics[row.topic].adding == {row.partition: row.adding}
             assert topics[row.topic].removing == {row.partition: row.removing}
-    finally:
-        raw_client.delete(znodes.REASSIGN)
-        for name in (by_api, by_znode):
-            zookeeper.cancel_move(name, 0)
-        for broker in zookeeper.broker_ids:
-            for side in ("follower", "leader"):
-                zookeeper.set_config(broker, f"{side}.replication.throttled.rate", None)
+
+
+@pytest.fixture
+def cluster(db: None, zookeeper: ZooKeeperBackend) -> Iterator[Cluster]:
+    """The real cluster, registered with its ZooKeeper."""
+    yield Cluster.objects.create(
+        name="Real",
+        slug="real",
+        bootstrap_servers=",".join(zookeeper.connection.bootstrap_servers),
+        zookeeper=",".join(zookeeper.zookeeper_servers),
+        kafka_id=zookeeper.cluster_id(),
+    )
+    close_all()
+
+
+def collect(cluster: Cluster, kind: CollectorKind) -> None:
+    run = CollectorRun.objects.get(cluster=cluster, kind=kind)
+    result = collection.refresh(run.pk, only_if_due=False)
+    assert result is not None
+    assert result.error is None, result.error
+
+
+@pytest.mark.django_db
+def test_collection_tells_who_started_what_and_when(
+    zookeeper: ZooKeeperBackend, raw_client: KazooClient, cluster: Cluster, topic_name: str
+) -> None:
+    """Started by Kafka's tool through the API, and by the legacy znode; one entry more waits for a new controller."""
+    by_api, by_znode = f"{topic_name}-api", f"{topic_name}-znode"
+    collection.ensure_runs()
+    collect(cluster, CollectorKind.VERSIONS)
+    cluster.refresh_from_db()
+    assert cluster.mode == ClusterMode.ZOOKEEPER
+    collect(cluster, CollectorKind.REASSIGNMENTS)
+    state = ZooKeeperState.objects.get()
+    assert (state.controller_id, state.error_code) == (zookeeper.controller(), "")
+    with moving_both_ways(zookeeper, raw_client, by_api, by_znode):
+        collect(cluster, CollectorKind.REASSIGNMENTS)
+        listed = {(row.topic, row.partition): row for row in zookeeper.reassignments()}
+        rows = {row.topic: row for row in ReassignmentSnapshot.objects.filter(outcome=MoveOutcome.RUNNING)}
+        assert {(row.topic, row.partition) for row in rows.values()} == listed.keys()
+        assert {name: row.started_through for name, row in rows.items()} == {by_api: "api", by_znode: "znode"}
+        batch, written = raw_client.get(znodes.REASSIGN)[1], raw_client.get(f"{znodes.TOPICS}/{by_api}")[1]
+        legacy, through_api = rows[by_znode], rows[by_api]
+        assert (legacy.batch_id, legacy.started_from) == (f"{batch.czxid:#x}", StartedFrom.ZK_CTIME)
+        assert legacy.started_before == legacy.started_after == to_utc(batch.ctime / 1000)
+        assert through_api.started_from == StartedFrom.ZK_MTIME
+        assert through_api.started_before == through_api.started_after == to_utc(written.mtime / 1000)
+        state.refresh_from_db()
+        assert (state.batch_id, state.batch_count) == (legacy.batch_id, 2)
+        assert state.queued == [[by_znode, 1, [3, 2]]]
 
 
 def _moving(zookeeper: ZooKeeperBackend, topic: str) -> list[OngoingReassignment]:

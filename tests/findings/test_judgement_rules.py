@@ -402,9 +402,14 @@ class TestQuorum:
         message = coded(FindingCode.KEEPS_ELECTING, elections=4)
         assert only(replace(WELL, elections=4)) == (FindingKind.QUORUM_FLAPPING, "", message)
 
-    def test_a_cluster_with_zookeeper_has_none_and_is_named_as_not_supported(self) -> None:
+    def test_a_cluster_with_zookeeper_has_none_and_needs_its_address(self) -> None:
         facts = replace(WELL, kraft=False, zookeeper=True, quorum=RefreshStatus(), voters=None)
         assert (state(facts), kinds(facts)) == (HealthState.UNKNOWN, [FindingKind.ZOOKEEPER])
+        read = replace(facts, ensemble=RefreshStatus(NOW, 10))
+        assert (state(read), kinds(read)) == (HealthState.OK, [])
+        why = coded(FindingCode.NOT_JUDGED_YET)
+        unread = replace(facts, ensemble=RefreshStatus(NOW - timedelta(minutes=5), 10, error=why))
+        assert only(unread) == (FindingKind.ZOOKEEPER, "", coded(FindingCode.ZOOKEEPER_OLD, why=why))
 
 
 class TestMovesAndThrottles:

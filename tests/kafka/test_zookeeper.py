@@ -107,6 +107,7 @@ class TestWhatKafkaWrites:
         (znodes.parse_broker, {"version": 5, "endpoints": [], "rack": 1}),
         (znodes.parse_broker, {"version": 5, "endpoints": [], "rack": "a\x00b"}),
         (znodes.parse_broker, {"version": 5, "endpoints": [], "rack": "x" * 20_000}),
+        (znodes.parse_broker, {"version": 5, "endpoints": [], "rack": "\ud800"}),
         (znodes.parse_topic, {"partitions": None}),
         (znodes.parse_topic, {"partitions": {"-1": [1]}}),
         (znodes.parse_topic, {"partitions": {"0": [1.5]}}),

@@ -18,7 +18,15 @@ from kafkadash.execution.engine.state import RowState
 from kafkadash.execution.models import Execution, ThrottleEntry
 from kafkadash.findings.models import Finding
 from kafkadash.kafka.throttles import LEADER_LIST, LEADER_RATE
-from kafkadash.monitoring.models import BrokerState, BrokerWeights, ClusterState, CollectorRun, MoveOutcome, TopicState
+from kafkadash.monitoring.models import (
+    BrokerState,
+    BrokerWeights,
+    ClusterState,
+    CollectorRun,
+    MoveOutcome,
+    TopicState,
+    ZooKeeperState,
+)
 from tests.changes.parcels import propose
 from tests.execution.stored_runs import requested, running
 from tests.factories import (
@@ -125,7 +133,9 @@ def _demo(condition: str) -> Cluster:
     if condition == "silent":
         silent(demo, NOW - timedelta(hours=1), error="refused")
     if condition == "zookeeper":
-        Cluster.objects.filter(pk=demo.pk).update(mode=ClusterMode.ZOOKEEPER)
+        Cluster.objects.filter(pk=demo.pk).update(mode=ClusterMode.ZOOKEEPER, zookeeper="z:2181")
+        queued = [["orders", 0, [1, 2]]]
+        ZooKeeperState.objects.create(cluster=demo, taken_at=NOW, batch_id="0x7", batch_at=NOW, queued=queued)
     return demo
 
 

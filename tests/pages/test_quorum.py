@@ -19,8 +19,10 @@ from django.core.management import call_command
 
 from kafkadash.clusters.models import Cluster, ClusterMode
 from kafkadash.core.failures import FailureKind
+from kafkadash.core.messages import coded, message_columns
 from kafkadash.findings.services import judge
-from kafkadash.monitoring.models import Capabilities, CollectorKind, CollectorRun, QuorumSnapshot
+from kafkadash.kafka.errors import KafkaErrorCode
+from kafkadash.monitoring.models import Capabilities, CollectorKind, CollectorRun, QuorumSnapshot, ZooKeeperState
 from tests.factories import NOW, BrokerFactory, QuorumFactory, failed_with, node, silent, watched
 from tests.pages.conftest import Page, figures_of
 from tests.pages.test_drill import topic
@@ -131,6 +133,31 @@ class TestTheAnswer:
         assert page.context["controllers"]["zookeeper"]
         assert "demo" in page.title
         assert not page.has("lag-demo")
+
+    def test_zookeeper__tells_the_controller_and_what_is_pending(self, demo: Cluster, get_page: GetPage) -> None:
+        Cluster.objects.update(mode=ClusterMode.ZOOKEEPER, zookeeper="z:2181")
+        state = ZooKeeperState.objects.create(
+            cluster=demo,
+            taken_at=LAST,
+            controller_id=2,
+            controller_epoch=9,
+            elections=[["<b>orders", 1]],
+            elections_count=1,
+            deletions=["old"],
+            deletions_count=70,
+        )
+        page = get_page(ADDRESS)
+        assert page.title == "demo: broker 2 is the controller"
+        panel = page.part("ensemble-demo")
+        assert all(told in panel for told in ("&lt;b&gt;orders-1", "old", "of 70"))
+        state.kraft_epoch, state.controller_id = 4, 3000
+        state.save()
+        assert "KRaft controller 3000" in get_page(ADDRESS).title
+        why = coded(KafkaErrorCode.ZOOKEEPER_LOST, address="z:2181")
+        ZooKeeperState.objects.update(taken_at=LAST - timedelta(minutes=5), **message_columns(why, "error"))
+        page = get_page(ADDRESS)
+        assert "last known" in page.title
+        assert page.tells(KafkaErrorCode.ZOOKEEPER_LOST, "#ensemble-demo")
 
     @pytest.mark.parametrize(
         ("features", "words"),

@@ -15,11 +15,20 @@ import pytest
 from django.test import Client
 
 from kafkadash.accounts.models import User
-from kafkadash.clusters.models import Cluster
+from kafkadash.clusters.models import Cluster, ClusterMode
 from kafkadash.core.errors import RequestErrorCode
 from kafkadash.core.failures import FailureKind
 from kafkadash.monitoring.errors import CollectionErrorCode
-from kafkadash.monitoring.models import BrokerWeights, CollectorKind, CollectorRun, MoveOutcome, ThrottleState
+from kafkadash.monitoring.models import (
+    BrokerWeights,
+    CollectorKind,
+    CollectorRun,
+    MoveOutcome,
+    StartedFrom,
+    StartedThrough,
+    ThrottleState,
+    ZooKeeperState,
+)
 from tests.factories import (
     GB,
     NOW,
@@ -308,6 +317,22 @@ def test_a_running_one_is_described(get_page: GetPage, demo: Cluster) -> None:
     cells = ["6", "43.2 %", "432,190", "567,810", "no", "02:03:03"]
     assert described.cells(f"replica-{row.public_id}-6") == cells
     assert "key=reassignments:demo" in described.html
+
+
+def test_a_batch_of_zookeeper_is_told_with_what_is_queued(get_page: GetPage, demo: Cluster) -> None:
+    Cluster.objects.update(mode=ClusterMode.ZOOKEEPER, zookeeper="z:2181")
+    began = NOW - timedelta(minutes=4)
+    znode: dict[str, Any] = {"started_after": began, "started_from": StartedFrom.ZK_CTIME, "batch_id": "0x1f"}
+    row = ReassignmentFactory.create(cluster=demo, started_through=StartedThrough.ZNODE, **znode)
+    queued = [["cart.events", 9, [6, 2]]]
+    pending: dict[str, Any] = {"batch_id": "0x1f", "batch_at": began, "batch_count": 2}
+    ZooKeeperState.objects.create(cluster=demo, taken_at=NOW, queued=queued, queued_count=1, **pending)
+    listed = get_page(URL)
+    assert listed.facts("#legacy-demo")["Partitions"] == "2"
+    assert "cart.events-9" in listed.part("legacy-demo")
+    facts = get_page(url(row.public_id)).facts(f"#facts-{row.public_id}")
+    assert facts["Started through"] == "the legacy znode, batch 0x1f"
+    assert figures_of(facts["Started"]) == ["01:59:04"]
 
 
 @pytest.mark.parametrize(

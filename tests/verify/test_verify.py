@@ -457,6 +457,8 @@ def test_list_as_json_has_every_field_and_null_for_what_nobody_could_read(demo: 
             "not_before": "2026-11-21T01:58:54.000Z",
             "not_after": "2026-11-21T01:59:04.000Z",
             "from": "first_seen",
+            "through": None,
+            "batch": None,
             "continuity_observed": True,
         },
         "ended_at": None,

@@ -26,7 +26,8 @@ from kafkadash.core.charts import ChartLimit, ChartLine, ChartMark, ChartRange, 
 from kafkadash.core.formatting import listed_shortly
 from kafkadash.core.revalidation import revalidated
 from kafkadash.core.rows import one_moment
-from kafkadash.monitoring.cluster_bar import cluster_bar
+from kafkadash.monitoring.cluster_bar import cluster_bar, read_hint
+from kafkadash.monitoring.ensemble_state import EnsembleView, read_ensemble
 from kafkadash.monitoring.freshness import (
     CollectionFreshness,
     FactFreshness,
@@ -121,6 +122,9 @@ class ControllersContext(TypedDict):
     now: datetime
     sampled_at: datetime | None
     zookeeper: bool
+    zookeeper_title: str
+    ensemble: EnsembleView | None
+    elected: BrokerState | None
     freshness: FactFreshness
     run: CollectorRun | None
     seen: QuorumSeen | None
@@ -162,11 +166,15 @@ def controllers_context(
     since = {(k.node_id, k.directory_id): k.changed_at for k in kept if k.status != GONE}
     rows = [_row(s, since, brokers) for s in (*seen.quorum.voters, *seen.quorum.observers)] if seen else []
     listed = sorted([*rows, *gone], key=lambda row: (row.id, row.directory_id))
+    ensemble = read_ensemble(cluster, now, read)
     return {
         "cluster": cluster,
         "now": now,
         "sampled_at": seen.snapshot.taken_at if seen else None,
         "zookeeper": cluster.mode == ClusterMode.ZOOKEEPER,
+        "zookeeper_title": _zookeeper_title(cluster, ensemble),
+        "ensemble": ensemble,
+        "elected": _find_elected(ensemble, brokers),
         "freshness": freshness,
         "run": read.runs.get(CollectorKind.QUORUM),
         "seen": seen,
@@ -179,6 +187,22 @@ def controllers_context(
         "voter_kind": _voter_kind(cluster),
         "recent_changes": recent_changes(seen_changes, now),
     }
+
+
+def _find_elected(ensemble: EnsembleView | None, brokers: Mapping[int, BrokerState]) -> BrokerState | None:
+    state = ensemble.state if ensemble else None
+    return None if state is None or state.controller_id is None else brokers.get(state.controller_id)
+
+
+def _zookeeper_title(cluster: Cluster, ensemble: EnsembleView | None) -> str:
+    state = ensemble.state if ensemble and ensemble.known else None
+    if state is None:
+        return f"{cluster.name}: controller elected through ZooKeeper"
+    if state.controller_id is None:
+        return f"{cluster.name}: no controller"
+    kind = "KRaft controller" if state.migrating else "broker"
+    known = ", last known" if ensemble and ensemble.freshness.stale else ""
+    return f"{cluster.name}: {kind} {state.controller_id} is the controller{known}"
 
 
 class LeadersContext(TypedDict):
@@ -549,12 +573,13 @@ def quorum(request: HttpRequest, slug: str) -> HttpResponse:
     context = {
         **bar,
         "tab": "quorum",
-        "live_keys": [f"controllers:{slug}", f"leaders:{slug}"],
+        "live_keys": [read_hint(CollectorKind.REASSIGNMENTS, slug)],
         "controllers": controllers_context(cluster, now, known, reigns),
     }
     if cluster.mode != ClusterMode.ZOOKEEPER:
         chosen = find_range(RANGES, request.GET.get("range"), DEFAULT_RANGE)
         context |= {
+            "live_keys": [f"controllers:{slug}", f"leaders:{slug}"],
             "leaders": leaders_context(cluster, now, known, reigns),
             "lag": lag_context(cluster, now, chosen, known, reigns),
         }

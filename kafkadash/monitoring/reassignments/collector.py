@@ -35,6 +35,7 @@ from kafkadash.monitoring.collectors import CollectContext, CollectedFacts, to_u
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.models import BrokerWeights, MoveOutcome, ReassignmentSnapshot, StartedFrom, TopicState
 from kafkadash.monitoring.ownership import NEVER_LISTED, new_move_id
+from kafkadash.monitoring.reassignments.ensemble import EnsembleReading, MoveOrigin, MoveStart, list_beside_znodes
 from kafkadash.monitoring.reassignments.progress import RateMeter, bytes_per_second, copied_percent
 
 _LATE_METADATA = timedelta(seconds=60)
@@ -99,13 +100,17 @@ class MoveEnd(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MoveSighting:
-    """A reassignment as one refresh saw it. ``log_ends``: adding broker → its log end offset, where it answered."""
+    """A reassignment as one refresh saw it. ``log_ends``: adding broker → its log end offset, where it answered.
+
+    ``batch``: czxid of the legacy znode in ZooKeeper that started it, '' where none did or it was not read.
+    """
 
     replicas: tuple[int, ...]
     adding: frozenset[int]
     removing: frozenset[int]
     leader_epoch: int | None
     log_ends: Mapping[int, int]
+    batch: str = ""
 
     @property
     def target(self) -> frozenset[int]:
@@ -133,6 +138,8 @@ def judge_continuity(before: MoveSighting, now: MoveSighting) -> MoveContinuity:
     """
     if (before.adding, before.removing) != (now.adding, now.removing):
         return MoveContinuity.SUPERSEDED
+    if before.batch and now.batch and before.batch != now.batch:
+        return MoveContinuity.RESTARTED
     if before.leader_epoch == now.leader_epoch:
         return MoveContinuity.SAME
     fell = any(end < before.log_ends[broker] for broker, end in now.log_ends.items() if broker in before.log_ends)
@@ -183,6 +190,8 @@ _OBSERVED_FIELDS = [
     "size_taken_at",
     "rate_bytes",
     "rate_state",
+    "started_through",
+    "batch_id",
     "continuity_gap",
     "started_before",
     "outcome",
@@ -221,6 +230,7 @@ class _SeenMoves:
     topic_id: str
     partition: PartitionMetadata | None
     offsets: ReplicaOffsets
+    origin: MoveOrigin | None = None
 
     def offset(self, broker: int | None, kind: OffsetKind) -> ReplicaOffset | None:
         if broker is None:
@@ -238,29 +248,38 @@ class _SeenMoves:
     def sight(self) -> MoveSighting:
         ends = {b: o.offset for b in self.row.adding if (o := self.offset(b, OffsetKind.LATEST))}
         epoch = self.partition.leader_epoch if self.partition else None
-        return MoveSighting(self.row.replicas, frozenset(self.row.adding), frozenset(self.row.removing), epoch, ends)
+        sets = frozenset(self.row.adding), frozenset(self.row.removing)
+        return MoveSighting(self.row.replicas, *sets, epoch, ends, self.origin.batch_id if self.origin else "")
 
 
 def read(asking: CollectContext) -> CollectedFacts:
     """Listing, metadata of the moving topics, then one round of log end offsets from the replicas themselves."""
     asking.step()
-    listing = asking.admin.list_reassignments(deadline=asking.deadline)
+    beside = list_beside_znodes(asking)
+    listing, reading = beside.listing, beside.reading
+    told = [coded(CollectionErrorCode.ZOOKEEPER_NOT_READ, why=beside.failure)] if beside.failure else []
     known = {
         (s.topic, s.partition): s
         for s in ReassignmentSnapshot.objects.filter(cluster=asking.cluster, outcome=MoveOutcome.RUNNING)
     }
     names = {row.topic for row in listing.rows} | {topic for topic, _ in known}
+    # The time of the listing, not of the figures that follow: what begins in between was not there to be seen.
+    taken_at = to_utc(listing.taken_at)
     if not names:
-        return CollectedFacts(taken_at=to_utc(listing.taken_at), rows=0, write=lambda _: None, facts=move_facts([]))
+        return CollectedFacts(
+            taken_at=taken_at,
+            rows=0,
+            write=lambda _: beside.store(asking.cluster, taken_at),
+            errors=told,
+            facts=move_facts([]),
+        )
     asking.step()
     metadata = asking.admin.metadata(deadline=asking.deadline, topics=sorted(names))
     view = _ClusterView.of(metadata.topics)
     asking.step()
     offsets = _read_offsets(asking, listing.rows, view)
-    # The time of the listing, not of the figures that follow: what begins in between was not there to be seen.
-    taken_at = to_utc(listing.taken_at)
     sizes = _LeaderSizes(asking.cluster.pk)
-    changes = _decide(asking, listing.rows, known, view, offsets, sizes, taken_at)
+    changes = _decide(asking, listing.rows, known, view, offsets, sizes, reading, taken_at)
 
     def write(stamp: WriteStamp) -> None:
         for snapshot in (*changes.ended, *changes.kept, *changes.new):
@@ -269,6 +288,7 @@ def read(asking: CollectContext) -> CollectedFacts:
         ReassignmentSnapshot.objects.bulk_update([*changes.ended, *changes.kept], _OBSERVED_FIELDS, batch_size=500)
         # A run may have registered its move since the rows were read: the next refresh updates that row.
         ReassignmentSnapshot.objects.bulk_create(changes.new, batch_size=500, ignore_conflicts=True)
+        beside.store(asking.cluster, taken_at)
 
     silent = sorted({q.broker for q, error in offsets.errors.items() if error.code is None})
     return CollectedFacts(
@@ -276,7 +296,7 @@ def read(asking: CollectContext) -> CollectedFacts:
         rows=len(listing.rows),
         write=write,
         not_answered=silent,
-        errors=_distinct_errors(offsets.errors),
+        errors=[*told, *_distinct_errors(offsets.errors)],
         facts=move_facts([*changes.kept, *changes.new]),
     )
 
@@ -301,9 +321,11 @@ def _decide(
     view: _ClusterView,
     offsets: ReplicaOffsets,
     sizes: _LeaderSizes,
+    reading: EnsembleReading | None,
     taken_at: datetime,
 ) -> _MoveChanges:
     changes = _MoveChanges()
+    moved = {topic for topic, _ in known}
     orders = _OldOrders(asking.cluster.pk, {row.topic for row in rows if (row.topic, row.partition) not in known})
     gap = asking.succeeded_at is not None and (taken_at - asking.succeeded_at).total_seconds() > 2 * asking.interval_s
     listed = set()
@@ -311,7 +333,8 @@ def _decide(
         key = (row.topic, row.partition)
         listed.add(key)
         topic = view.topics.get(row.topic)
-        seen = _SeenMoves(row, topic.topic_id if topic else "", view.partitions.get(key), offsets)
+        origin = reading.origin_of(row) if reading else None
+        seen = _SeenMoves(row, topic.topic_id if topic else "", view.partitions.get(key), offsets, origin)
         before = known.get(key)
         verdict = judge_continuity(_last_sight(before), seen.sight()) if before else None
         if before and seen.topic_id and before.topic_id != seen.topic_id:
@@ -329,6 +352,9 @@ def _decide(
             _end_snapshot(before, outcome, taken_at, changes)
         new = _begin_snapshot(asking, seen, orders, taken_at)
         new.continuity_gap = gap
+        if reading:
+            last_look = None if gap else asking.succeeded_at
+            _tell_start(new, reading.start_of(row, last_look, other_writes=row.topic in moved))
         changes.new.append(_update_snapshot(new, seen, sizes, taken_at))
     for key, before in known.items():
         if key not in listed and not _accepted_later(before, taken_at):
@@ -396,12 +422,19 @@ def _begin_snapshot(
     )
 
 
+def _tell_start(new: ReassignmentSnapshot, start: MoveStart | None) -> None:
+    if start is not None:
+        new.started_after, new.started_before, new.started_from = start.after, start.before, start.source
+
+
 def _update_snapshot(
     snapshot: ReassignmentSnapshot, seen: _SeenMoves, sizes: _LeaderSizes, taken_at: datetime
 ) -> ReassignmentSnapshot:
     """Puts what was read into the row. What could not be read becomes empty, never the value of last time."""
     end = seen.offset(seen.leader, OffsetKind.LATEST)
     start = seen.offset(seen.leader, OffsetKind.EARLIEST)
+    if seen.origin is not None and not snapshot.started_through:  # an entry of the legacy znode may go before its move
+        snapshot.started_through, snapshot.batch_id = seen.origin.through, seen.origin.batch_id
     snapshot.replicas, snapshot.target = list(seen.row.replicas), list(seen.row.target)
     snapshot.leader = seen.leader
     snapshot.leader_epoch = seen.partition.leader_epoch if seen.partition else None
@@ -472,6 +505,7 @@ def _last_sight(snapshot: ReassignmentSnapshot) -> MoveSighting:
         frozenset(snapshot.removing),
         snapshot.leader_epoch,
         {broker: end for broker, end in ends.items() if end is not None},
+        snapshot.batch_id,
     )
 
 

@@ -25,6 +25,7 @@ from kafkadash.core.messages import CodedMessage, choose_plural, message_text
 from kafkadash.core.revalidation import revalidated
 from kafkadash.core.rows import one_moment
 from kafkadash.monitoring.cluster_bar import cluster_bar, read_hint
+from kafkadash.monitoring.ensemble_state import EnsembleView, read_ensemble
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.freshness import CollectionFreshness, FactFreshness, load_standing, not_read
 from kafkadash.monitoring.models import CollectorKind, CollectorRun, MoveOutcome, ReassignmentSnapshot, StartedFrom
@@ -242,11 +243,15 @@ class ReassignmentRow:
         return bool(self.snapshot.claimed_by)
 
     @property
-    def submitted_at(self) -> datetime | None:
-        """When we submitted it; None where it was not us, or more than once, so that nobody knows which one arrived."""
+    def started_at(self) -> datetime | None:
+        """When it started, where that is known: of one that was submitted more than once nobody knows which arrived."""
         row = self.snapshot
-        exact = row.started_from == StartedFrom.SUBMITTED and row.started_after == row.started_before
-        return row.started_before if exact else None
+        return row.started_before if row.started_after == row.started_before else None
+
+    @property
+    def batch_words(self) -> str:
+        """The legacy batch of a cluster with ZooKeeper that it was started with, for lists."""
+        return f"batch {self.snapshot.batch_id}" if self.snapshot.batch_id else ""
 
     @property
     def title(self) -> str:
@@ -306,6 +311,7 @@ class ReassignmentsContext(TypedDict):
     stuck: int
     ended_more: bool
     has_ended: bool
+    ensemble: EnsembleView | None
 
 
 def reassignments_context(
@@ -343,6 +349,7 @@ def reassignments_context(
         "stuck": _count_zombies(rows),
         "ended_more": len(ended) > MOST_ROWS,
         "has_ended": bool(ended) or rows.exclude(outcome=MoveOutcome.RUNNING).exists(),
+        "ensemble": read_ensemble(cluster, now, read),
     }
 
 

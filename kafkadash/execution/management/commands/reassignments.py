@@ -142,6 +142,8 @@ def as_json(row: ReassignmentRow) -> dict[str, Any]:
             "not_before": format_iso(seen.started_after),
             "not_after": format_iso(seen.started_before),
             "from": seen.started_from,
+            "through": seen.started_through or None,
+            "batch": seen.batch_id or None,
             "continuity_observed": not seen.continuity_gap,
         },
         "ended_at": format_iso(seen.ended_at),
