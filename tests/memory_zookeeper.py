@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from kafkadash.kafka.api import KafkaFailure
-from kafkadash.kafka.znodes import CLUSTER_ID, ZNode, ZooKeeperConnection, check_cluster
+from kafkadash.kafka.api import KafkaFailure, ZooKeeperConnection
+from kafkadash.kafka.znodes import CLUSTER_ID, ZNode, check_cluster
 
 
 @dataclass
@@ -39,6 +39,13 @@ class MemoryZooKeeper:
             raise self.failure
         check_cluster(self, connection)
         yield self
+
+    def replace(self, znode: ZNode, data: bytes) -> bool:
+        known = self.znodes.get(znode.path)
+        if known is None or known.version != znode.version:
+            return False
+        self.write(znode.path, json.loads(data))
+        return True
 
     def read(self, paths: Sequence[str]) -> Sequence[ZNode | None]:
         return [self.znodes.get(path) for path in paths]

@@ -455,6 +455,16 @@ KAFKA_MESSAGES: Mapping[KafkaErrorCode, MessageTemplate] = {
     KafkaErrorCode.ZNODE_PROTECTED: MessageTemplate(
         "An ACL protects {path} in ZooKeeper.", "Enter a ZooKeeper user that may read it."
     ),
+    KafkaErrorCode.ZNODE_CHANGED: MessageTemplate(
+        "{path} in ZooKeeper changed before it was written.", "The next refresh shows the result."
+    ),
+    KafkaErrorCode.ZOOKEEPER_NOT_IN_CHARGE: MessageTemplate(
+        "ZooKeeper does not name Kafka's controller: the cluster migrates to KRaft, or elects a controller.",
+        "Retry. During a migration kafkadash writes nothing to ZooKeeper.",
+    ),
+    KafkaErrorCode.BROKER_STARTED: MessageTemplate(
+        "Broker {broker} has registered again.", "Its configuration is changed through the broker itself."
+    ),
     KafkaErrorCode.ZNODE_MALFORMED: MessageTemplate(
         "{path} in ZooKeeper is not as Kafka writes it: {part}.", "Compare it with what Kafka's tools show."
     ),

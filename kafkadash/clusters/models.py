@@ -10,8 +10,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from kafkadash.clusters.secrets import USE_FIELDS, EncryptedTextField, SecretUse
-from kafkadash.kafka.api import ClusterConnection, ConnectionSecurity
-from kafkadash.kafka.znodes import ZooKeeperConnection
+from kafkadash.kafka.api import ClusterConnection, ConnectionSecurity, ZooKeeperConnection
 
 
 class ClusterMode(models.TextChoices):
@@ -136,6 +135,7 @@ class Cluster(models.Model):
             bootstrap_servers=tuple(self.addresses),
             controller_servers=tuple(s.strip() for s in self.controller_servers.split(",") if s.strip()),
             networks=tuple(settings.KAFKA_NETWORKS),
+            zookeeper=self.zookeeper_connection(),
             security=ConnectionSecurity(
                 protocol=self.security_protocol,
                 sasl_mechanism=self.sasl_mechanism,

@@ -993,12 +993,29 @@ class ConnectionSecurity:
 
 
 @dataclass(frozen=True, slots=True)
+class ZooKeeperConnection:
+    """How to reach the ensemble of a cluster. ``chroot``: the path below which Kafka keeps its znodes, '' for none.
+
+    ``tls``: what verifies the servers and which certificate is shown to them; None for no TLS. ``kafka_id``: the id
+    that the cluster must have there; '' while it is not known.
+    """
+
+    addresses: tuple[str, ...]
+    chroot: str = ""
+    username: str = ""
+    password: str = field(default="", repr=False)
+    tls: ConnectionSecurity | None = None
+    networks: tuple[str, ...] = ()
+    kafka_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterConnection:
     """Connection settings. ``version`` changes whenever an address or a credential does, and gives a fresh client.
 
     ``controller_servers``: host:port of the controllers' own listeners (KRaft), connected in the same way; empty where
     they cannot be reached. ``networks``: nothing outside of these is connected, whatever a name resolves to or a broker
-    names; empty for everywhere.
+    names; empty for everywhere. ``zookeeper``: of brokers without KRaft, where its address is known.
     """
 
     key: str
@@ -1008,6 +1025,7 @@ class ClusterConnection:
     client_id: str = "kafkadash"
     controller_servers: tuple[str, ...] = ()
     networks: tuple[str, ...] = ()
+    zookeeper: ZooKeeperConnection | None = None
 
 
 def wire_thread(key: str) -> str:

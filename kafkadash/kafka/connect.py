@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kafkadash.kafka.api import CanaryAnswer, ClusterConnection, WholeClient, wire_thread
-from kafkadash.kafka.znodes import ZNodeReader, ZooKeeperConnection
+from kafkadash.kafka.api import CanaryAnswer, ClusterConnection, WholeClient, ZooKeeperConnection, wire_thread
+from kafkadash.kafka.znodes import ZNodeReader
 
 if TYPE_CHECKING:
     from kafkadash.kafka.mutations import WireClient

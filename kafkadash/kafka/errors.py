@@ -98,3 +98,6 @@ class KafkaErrorCode(StrEnum):
     ZOOKEEPER_OF_OTHER_CLUSTER = "zookeeper-of-other-cluster"
     ZNODE_PROTECTED = "znode-protected"
     ZNODE_MALFORMED = "znode-malformed"
+    ZNODE_CHANGED = "znode-changed"
+    ZOOKEEPER_NOT_IN_CHARGE = "zookeeper-not-in-charge"
+    BROKER_STARTED = "broker-started"

@@ -34,6 +34,7 @@ from kafkadash.kafka.api import (
     QuorumUnavailable,
     ReplicaPlace,
     TopicPartition,
+    ZooKeeperConnection,
 )
 from kafkadash.kafka.connections import NodeId
 from kafkadash.kafka.dispatch import (
@@ -92,6 +93,8 @@ from kafkadash.kafka.messages import (
     unregister_broker_request,
 )
 from kafkadash.kafka.reads import WireAdmin, start_countdown
+from kafkadash.kafka.znodes import WriteUnanswered, remove_broker_configs
+from kafkadash.kafka.zookeeper import open_session
 
 RATES = frozenset(
     {
@@ -109,6 +112,10 @@ def is_harmless(change: ConfigChange) -> bool:
     if change.operation is ConfigOperation.DELETE:
         return True
     return change.operation is ConfigOperation.SET and read_whole_number(change.value or "") is not None
+
+
+def _removes_rate(change: ConfigChange) -> bool:
+    return change.operation is ConfigOperation.DELETE and change.key in RATES
 
 
 class ControllerClient(WireAdmin):
@@ -181,6 +188,7 @@ class WireClient(WireAdmin):
     def __init__(self, connection: ClusterConnection) -> None:
         super().__init__(connection)
         self._controllers = ControllerClient(connection) if connection.controller_servers else None
+        self._zookeeper = connection.zookeeper
 
     def close(self) -> None:
         super().close()
@@ -304,19 +312,58 @@ class WireClient(WireAdmin):
         brokers = {r: o for r, o in groups.items() if r.type is ConfigResourceType.BROKER and r != CLUSTER_DEFAULT}
         anywhere = {resource: own for resource, own in groups.items() if resource not in brokers}
         parts: list[tuple[Collection[ConfigResource], Result[AlterConfigsAnswer]]] = []
+        removed: set[ConfigResource] = set()
         if brokers:
             through_them = start_countdown(left() / 2) if anywhere else left
             parts += self._alter_brokers(brokers, through_them, validate_only=validate_only)
+            if self._zookeeper and not validate_only:
+                parts, removed = self._remove_in_zookeeper(self._zookeeper, brokers, parts, through_them)
         if anywhere:
             ask = _alter_configs(anywhere, validate_only=validate_only)
             parts.append((list(anywhere), _try_send(lambda: self._forwarded(ask, left))))
-        return _join_results(
+        if removed and all(isinstance(result, KafkaFailure) for _, result in parts):
+            failed = ((items, result) for items, result in parts if isinstance(result, KafkaFailure))
+            refused = {item: ItemError(result.message) for items, result in failed for item in items}
+            return ItemChanged(frozenset(removed), refused)
+        changed = _join_results(
             parts,
             "The configuration of {} was not changed",
             "AlterConfigs on the topic or the cluster",
             _config_codes,
             uncertain=_UNCERTAIN | {NOT_CONTROLLER},  # only a controller that was asked by itself says so
         )
+        return replace(changed, done=changed.done | removed)
+
+    def _remove_in_zookeeper(
+        self,
+        zookeeper: ZooKeeperConnection,
+        changes: Mapping[ConfigResource, Sequence[ConfigChange]],
+        parts: Sequence[tuple[Collection[ConfigResource], Result[AlterConfigsAnswer]]],
+        left: Callable[[], float],
+    ) -> tuple[list[tuple[Collection[ConfigResource], Result[AlterConfigsAnswer]]], set[ConfigResource]]:
+        """Remove rates of brokers that could not be asked from their znodes; the other results, and what was removed.
+
+        A broker that is not registered reads its znode when it starts.
+        """
+        others: list[tuple[Collection[ConfigResource], Result[AlterConfigsAnswer]]] = []
+        removed: set[ConfigResource] = set()
+        for brokers, result in parts:
+            [broker, *more] = brokers
+            own = changes[broker]
+            if more or not isinstance(result, KafkaFailure) or not all(map(_removes_rate, own)):
+                others.append((brokers, result))
+                continue
+            try:
+                described = self.describe_cluster(deadline=left() / 2)
+                with open_session(replace(zookeeper, kafka_id=described.cluster_id), deadline=left()) as session:
+                    keys = {change.key for change in own}
+                    remove_broker_configs(session, int(broker.name), keys, described.controller_id)
+                removed.add(broker)
+            except WriteUnanswered as failure:
+                others.append((brokers, UnknownOutcome(failure.message)))
+            except KafkaFailure as failure:
+                others.append((brokers, KafkaUnreachable(join_messages([result.message, failure.message]))))
+        return others, removed
 
     def _alter_brokers(
         self,

@@ -12,10 +12,10 @@ import binascii
 import json
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from kafkadash.kafka.api import ConnectionSecurity, KafkaFailure, TopicPartition
+from kafkadash.kafka.api import KafkaFailure, TopicPartition, ZooKeeperConnection
 from kafkadash.kafka.errors import KafkaErrorCode
 
 CLUSTER_ID = "/cluster/id"
@@ -44,21 +44,12 @@ class OtherZooKeeper(KafkaFailure):
     """The ensemble answers, and does not have this cluster below the chroot."""
 
 
-@dataclass(frozen=True, slots=True)
-class ZooKeeperConnection:
-    """How to reach the ensemble of a cluster. ``chroot``: the path below which Kafka keeps its znodes, '' for none.
+class WriteUnanswered(KafkaFailure):
+    """The answer to a write did not arrive, or tells too little: it may be done, or may still be."""
 
-    ``tls``: what verifies the servers and which certificate is shown to them; None for no TLS. ``kafka_id``: the id
-    that the cluster must have there; '' while it is not known.
-    """
 
-    addresses: tuple[str, ...]
-    chroot: str = ""
-    username: str = ""
-    password: str = field(default="", repr=False)
-    tls: ConnectionSecurity | None = None
-    networks: tuple[str, ...] = ()
-    kafka_id: str = ""
+class WriteRefused(KafkaFailure):
+    """Nothing was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +73,17 @@ class ZNodeReader(Protocol):
 
     def children(self, path: str) -> Sequence[str]:
         """Return the names below a path, sorted; none where it does not exist."""
+        ...
+
+
+class ZNodeWriter(ZNodeReader, Protocol):
+    """A session that may also write."""
+
+    def replace(self, znode: ZNode, data: bytes) -> bool:
+        """Replace what was read; False where somebody else wrote meanwhile.
+
+        Raises WriteUnanswered where nobody knows whether it was done.
+        """
         ...
 
 
@@ -199,6 +201,32 @@ def read_configs(session: ZNodeReader, folder: str, names: Iterable[str]) -> Map
     """Return the dynamic configs of brokers or topics; one that never had any is left out."""
     found = session.read([f"{folder}/{name}" for name in names])
     return {_last_name(znode.path): parse_config(znode) for znode in found if znode}
+
+
+def remove_broker_configs(session: ZNodeWriter, broker: int, keys: Collection[str], controller: int | None) -> None:
+    """Remove configs of a broker that is not registered, which reads them when it starts.
+
+    A live broker would need a notification, and is changed through Kafka. ``controller``: the one that Kafka names;
+    where ZooKeeper names another one, as during a migration to KRaft, nothing is written. Raises WriteRefused,
+    WriteUnanswered, and other KafkaFailures before anything was written.
+    """
+    registered, path = f"{BROKERS}/{broker}", f"{BROKER_CONFIGS}/{broker}"
+    elected, alive, configs = session.read([CONTROLLER, registered, path])
+    named = parse_controller(elected) if elected else None
+    if named is None or named.migrating or named.broker_id != controller:
+        raise WriteRefused(KafkaErrorCode.ZOOKEEPER_NOT_IN_CHARGE)
+    if alive is not None:
+        raise WriteRefused(KafkaErrorCode.BROKER_STARTED, broker=broker)
+    left = dict(parse_config(configs)) if configs else {}
+    if configs is None or not left.keys() & set(keys):
+        return
+    record = {**_record(configs), "config": {key: value for key, value in left.items() if key not in keys}}
+    if not session.replace(configs, json.dumps(record, separators=(",", ":")).encode()):
+        raise WriteRefused(KafkaErrorCode.ZNODE_CHANGED, path=path)
+    # A broker that registers later reads what was written; one that did meanwhile may have read it before.
+    [alive] = session.read([registered])
+    if alive is not None:
+        raise WriteUnanswered(KafkaErrorCode.BROKER_STARTED, broker=broker)
 
 
 def parse_controller(znode: ZNode) -> ControllerZNode:

@@ -1,8 +1,9 @@
 """Reading sessions with a ZooKeeper ensemble, over kazoo's message classes and sockets of our own.
 
 Kazoo's client keeps threads, reconnects without end, and reads an answer of any size. A refresh needs a few znodes by a
-deadline, so a session here is one socket of the calling thread: it is opened, asked and closed. Nothing is written, and
-no watch is set. Each session reads after a sync, so that a server that lags behind its leader tells nothing outdated.
+deadline, so a session here is one socket of the calling thread: it is opened, asked and closed. No watch is set, and
+nothing is written but what ``replace`` is given. Each session reads after a sync, so that a server that lags behind its
+leader tells nothing outdated.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from kazoo.exceptions import NoAuthError, NoNodeError
+from kazoo.exceptions import BadVersionError, NoAuthError, NoNodeError
 from kazoo.protocol.connection import AUTH_XID
-from kazoo.protocol.serialization import Auth, Close, Connect, GetChildren, GetData, ReplyHeader, Sync
+from kazoo.protocol.serialization import Auth, Close, Connect, GetChildren, GetData, ReplyHeader, SetData, Sync
 
 from kafkadash.kafka.api import (
     AnswerTooLarge,
@@ -28,10 +29,11 @@ from kafkadash.kafka.api import (
     KafkaFailure,
     KafkaUnreachable,
     NotAuthorized,
+    ZooKeeperConnection,
 )
 from kafkadash.kafka.connections import ssl_context, tls_reason
 from kafkadash.kafka.errors import KafkaErrorCode
-from kafkadash.kafka.znodes import ZNode, ZNodeUnusable, ZooKeeperConnection, check_cluster, is_text
+from kafkadash.kafka.znodes import WriteUnanswered, ZNode, ZNodeUnusable, check_cluster, is_text
 
 MOST_ANSWER_BYTES = 32_000_000
 """A list of all topics is the largest answer; a znode has at most 1 MB (jute.maxbuffer) unless its servers say more."""
@@ -131,6 +133,24 @@ class ZooKeeperSession:
         if not all(name and is_text(name) for name in names):
             raise ZNodeUnusable(KafkaErrorCode.ZNODE_MALFORMED, path=path, part="children")
         return sorted(names)
+
+    def replace(self, znode: ZNode, data: bytes) -> bool:
+        """Once it is sent, whatever keeps the answer from us leaves it open whether it was done."""
+        request = SetData(self._full(znode.path), data, znode.version)
+        xid = self._next_xid()
+        message = _pack_request(request, xid)
+        self._left()
+        try:
+            self._send(message)
+            answer = self._receive()
+            header, _ = ReplyHeader.deserialize(answer, 0)
+        except (KafkaFailure, struct.error):
+            raise WriteUnanswered(KafkaErrorCode.ZOOKEEPER_LOST, address=self.address) from None
+        if header.xid != xid or header.err not in {0, BadVersionError.code, NoNodeError.code, NoAuthError.code}:
+            raise WriteUnanswered(KafkaErrorCode.ZOOKEEPER_LOST, address=self.address)
+        if header.err == NoAuthError.code:
+            raise NotAuthorized(KafkaErrorCode.ZNODE_PROTECTED, path=self._full(znode.path))
+        return bool(header.err == 0)
 
     def close(self) -> None:
         """End the session at once rather than by its time-out, as far as the server takes it."""

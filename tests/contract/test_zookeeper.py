@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -13,10 +13,21 @@ from kazoo.security import make_digest_acl
 
 from kafkadash.clusters.models import Cluster, ClusterMode
 from kafkadash.kafka import znodes
-from kafkadash.kafka.api import NotAuthorized, OngoingReassignment, TopicPartition
+from kafkadash.kafka.api import (
+    ClusterConnection,
+    ConfigChange,
+    ConfigOperation,
+    ConfigResource,
+    KafkaUnreachable,
+    NotAuthorized,
+    OngoingReassignment,
+    TopicPartition,
+    ZooKeeperConnection,
+)
 from kafkadash.kafka.connect import close_all
 from kafkadash.kafka.errors import KafkaErrorCode
-from kafkadash.kafka.znodes import OtherZooKeeper, ZooKeeperConnection
+from kafkadash.kafka.mutations import WireClient
+from kafkadash.kafka.znodes import OtherZooKeeper
 from kafkadash.kafka.zookeeper import open_session
 from kafkadash.monitoring import collection
 from kafkadash.monitoring.collectors import to_utc
@@ -189,6 +200,36 @@ def test_collection_tells_who_started_what_and_when(
 
 def _moving(zookeeper: ZooKeeperBackend, topic: str) -> list[OngoingReassignment]:
     return [row for row in zookeeper.reassignments() if row.topic == topic]
+
+
+def test_the_throttle_of_a_broker_that_is_down_is_removed(
+    zookeeper: ZooKeeperBackend,
+    raw_client: KazooClient,
+    connection: ZooKeeperConnection,
+    connect: Callable[[ClusterConnection], WireClient],
+) -> None:
+    """The broker starts without it; its other configs stay."""
+    away = next(broker for broker in zookeeper.broker_ids if broker != zookeeper.controller())
+    kept, rate = "log.retention.ms", "follower.replication.throttled.rate"
+    zookeeper.set_config(away, kept, "98765432")
+    zookeeper.set_config(away, rate, "100000")
+    resource = ConfigResource.broker(away)
+    removal = [ConfigChange(resource, rate, ConfigOperation.DELETE)]
+    with zookeeper.stopped(away):
+        wait_until(lambda: not raw_client.exists(f"{znodes.BROKERS}/{away}"), "its session ends")
+        other = connect(replace(zookeeper.connection, key="other", zookeeper=replace(connection, chroot="/none")))
+        with pytest.raises(KafkaUnreachable):
+            other.alter_configs(removal, deadline=DEADLINE_S)
+        admin = connect(replace(zookeeper.connection, zookeeper=connection))
+        for _ in range(2):
+            changed = admin.alter_configs(removal, deadline=DEADLINE_S)
+            assert (changed.done, changed.refused, changed.lost) == (frozenset({resource}), {}, {})
+        path = f"{znodes.BROKER_CONFIGS}/{away}"
+        assert json.loads(raw_client.get(path)[0]) == {"version": 1, "config": {kept: "98765432"}}
+    configs = zookeeper.configs(away)
+    assert rate not in configs
+    assert configs[kept][0] == "98765432"
+    zookeeper.set_config(away, kept, None)
 
 
 def test_chroots_other_clusters_and_acls(

@@ -25,10 +25,12 @@ from kafkadash.kafka.api import (
     KafkaUnreachable,
     NotAuthorized,
     TopicPartition,
+    ZooKeeperConnection,
 )
 from kafkadash.kafka.errors import KafkaErrorCode
-from kafkadash.kafka.znodes import OtherZooKeeper, ZNode, ZNodeUnusable, ZooKeeperConnection
+from kafkadash.kafka.znodes import OtherZooKeeper, WriteRefused, WriteUnanswered, ZNode, ZNodeUnusable
 from kafkadash.kafka.zookeeper import ServerRefused, open_session
+from tests.memory_zookeeper import MemoryZooKeeper
 from tests.raised_codes import raises_code
 
 TOPIC_ID = uuid.UUID("0f2c7e6a-93c0-4a37-8d3e-7d0c6c2b5a11")
@@ -126,6 +128,80 @@ def test_what_kafka_does_not_write__is_refused_by_its_path(parse: Callable[[ZNod
         parse(znode("/znodes/1", content))
 
 
+RATE, OTHER_RATE, OTHER = "follower.replication.throttled.rate", "leader.replication.throttled.rate", "log.retention.ms"
+
+
+class TestConfigsOfABrokerThatIsAway:
+    @pytest.fixture
+    def zookeeper(self) -> MemoryZooKeeper:
+        zookeeper = MemoryZooKeeper()
+        zookeeper.write(znodes.CONTROLLER, {"version": 2, "brokerid": 1, "kraftControllerEpoch": -1})
+        config = {RATE: "1000", OTHER_RATE: "1000", OTHER: "7"}
+        zookeeper.write(f"{znodes.BROKER_CONFIGS}/3", {"version": 1, "config": config})
+        return zookeeper
+
+    @staticmethod
+    def remove(zookeeper: MemoryZooKeeper, controller: int | None = 1) -> Mapping[str, str]:
+        """Return what is left."""
+        znodes.remove_broker_configs(zookeeper, 3, {RATE, OTHER_RATE}, controller)
+        return znodes.read_configs(zookeeper, znodes.BROKER_CONFIGS, ["3"])["3"]
+
+    def test_lose_the_named_ones_alone__and_once(self, zookeeper: MemoryZooKeeper) -> None:
+        assert self.remove(zookeeper) == {OTHER: "7"}
+        version = zookeeper.znodes[f"{znodes.BROKER_CONFIGS}/3"].version
+        assert self.remove(zookeeper) == {OTHER: "7"}
+        assert zookeeper.znodes[f"{znodes.BROKER_CONFIGS}/3"].version == version
+        del zookeeper.znodes[f"{znodes.BROKER_CONFIGS}/3"]
+        znodes.remove_broker_configs(zookeeper, 3, {RATE}, 1)
+
+    @pytest.mark.parametrize(
+        ("path", "content", "code"),
+        [
+            (znodes.CONTROLLER, {"brokerid": 1, "kraftControllerEpoch": 5}, KafkaErrorCode.ZOOKEEPER_NOT_IN_CHARGE),
+            (znodes.CONTROLLER, {"brokerid": 2}, KafkaErrorCode.ZOOKEEPER_NOT_IN_CHARGE),
+            (f"{znodes.BROKERS}/3", {"version": 5, "endpoints": []}, KafkaErrorCode.BROKER_STARTED),
+        ],
+        ids=["migrating", "other-controller", "started"],
+    )
+    def test_stay_where_kafka_would_not_know(
+        self, zookeeper: MemoryZooKeeper, path: str, content: object, code: KafkaErrorCode
+    ) -> None:
+        zookeeper.write(path, content)
+        with raises_code(code, WriteRefused):
+            self.remove(zookeeper)
+        assert znodes.read_configs(zookeeper, znodes.BROKER_CONFIGS, ["3"])["3"][RATE] == "1000"
+
+    def test_stay_where_no_controller_is_named(self, zookeeper: MemoryZooKeeper) -> None:
+        with raises_code(KafkaErrorCode.ZOOKEEPER_NOT_IN_CHARGE, WriteRefused):
+            self.remove(zookeeper, controller=None)
+
+    @pytest.mark.parametrize(
+        ("written", "code", "kind"),
+        [
+            (f"{znodes.BROKER_CONFIGS}/3", KafkaErrorCode.ZNODE_CHANGED, WriteRefused),
+            (f"{znodes.BROKERS}/3", KafkaErrorCode.BROKER_STARTED, WriteUnanswered),
+        ],
+        ids=["changed", "started"],
+    )
+    def test_that_somebody_else_writes_meanwhile(
+        self,
+        zookeeper: MemoryZooKeeper,
+        monkeypatch: pytest.MonkeyPatch,
+        written: str,
+        code: KafkaErrorCode,
+        kind: type[KafkaFailure],
+    ) -> None:
+        replace = zookeeper.replace
+
+        def interrupted(znode: ZNode, data: bytes) -> bool:
+            zookeeper.write(written, {"version": 1, "config": {}})
+            return replace(znode, data)
+
+        monkeypatch.setattr(zookeeper, "replace", interrupted)
+        with raises_code(code, kind):
+            self.remove(zookeeper)
+
+
 SESSION = struct.pack("!iiqi", 0, 4000, 77, 16) + b"\0" * 16 + b"\0"
 STAT = struct.pack("!qqqqiiiqiiq", 7, 9, 1000, 2000, 3, 0, 0, 0, 2, 0, 9)
 NO_NODE, NO_AUTH, MARSHALLING = -101, -102, -5
@@ -213,6 +289,17 @@ def drip(client: socket.socket) -> None:
 
 
 class TestServers:
+    @pytest.mark.parametrize(
+        "answer", [lambda xid: reply(xid + 1), lambda xid: reply(xid, error=MARSHALLING), lambda _: b""], ids=range(3)
+    )
+    def test_whose_answer_to_a_write_tells_nothing__leave_it_open(self, answer: Callable[[int], bytes]) -> None:
+        with (
+            serving(answering(identify, answer)) as address,
+            raises_code(KafkaErrorCode.ZOOKEEPER_LOST, WriteUnanswered),
+            open_session(ZooKeeperConnection((address,)), deadline=0.5) as session,
+        ):
+            session.replace(znode("/config/brokers/3", {}), b"{}")
+
     @pytest.mark.parametrize(
         ("answer", "code", "kind"),
         [

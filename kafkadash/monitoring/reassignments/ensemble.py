@@ -16,13 +16,18 @@ from typing import Any
 from kafkadash.clusters.models import Cluster, ClusterMode
 from kafkadash.clusters.secrets import SecretError
 from kafkadash.core.messages import CodedMessage, message_columns
-from kafkadash.kafka.api import KafkaFailure, ListedReassignments, OngoingReassignment, TopicPartition
+from kafkadash.kafka.api import (
+    KafkaFailure,
+    ListedReassignments,
+    OngoingReassignment,
+    TopicPartition,
+    ZooKeeperConnection,
+)
 from kafkadash.kafka.connect import open_zookeeper
 from kafkadash.kafka.znodes import (
     ReassignmentBatch,
     TopicZNode,
     ZNodeReader,
-    ZooKeeperConnection,
     ZooKeeperFacts,
     read_batch,
     read_facts,
