@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         ("clusters", "0004_zookeeper_login"),
-        ("monitoring", "0009_catch_up"),
+        ("monitoring", "0013_group_types"),
     ]
 
     operations = [
