@@ -67,10 +67,12 @@ class PreconditionLimits:
     """Limits that the author set beside the options: ``disk``, 0 to 1 of a broker's disk (None: all of it).
 
     ``taken_back``: number of the request whose run a rollback takes back, 0 for what is no rollback.
+    ``min_isr_may_change``: a step before this one may lower min-ISR still.
     """
 
     disk: float | None = None
     taken_back: int = 0
+    min_isr_may_change: bool = False
 
 
 def check_preconditions(
@@ -183,6 +185,8 @@ class _PreconditionJudge:
 
         The min-ISR check tells of topics whose min-ISR was not read.
         """
+        if self._limits.min_isr_may_change:
+            return []
         return [
             coded(CheckErrorCode.FACTOR_UNDER_MIN_ISR, row=row.name, target=len(row.target), needed=topic.min_isr)
             for row, topic, _ in self._known

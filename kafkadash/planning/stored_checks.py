@@ -14,7 +14,9 @@ from kafkadash.changes.checks import CheckOutcome
 from kafkadash.changes.models import ChangeRequest, PlanArtifact
 from kafkadash.changes.plan import PartitionMove, read_rows
 from kafkadash.changes.rights import NeededRight, check_rights, name_subjects
+from kafkadash.changes.step_checks import may_still_change
 from kafkadash.core.messages import CodedMessage
+from kafkadash.monitoring.models import CollectorKind, CollectorRun
 from kafkadash.planning.preconditions import PreconditionLimits, check_preconditions
 from kafkadash.planning.proposal import ROLLBACK
 from kafkadash.planning.stored_topology import load_topology
@@ -32,12 +34,21 @@ def run_stored_checks(change: ChangeRequest, now: datetime) -> CheckOutcome:
         raise ValueError(f"#{change.pk} has no plan to check")
     rows = plan_rows(change.artifact_id)
     loaded = load_topology(change.cluster, frozenset(row.topic for row in rows))
-    checked = check_preconditions(rows, run_options(change), limits_of(change.input), loaded.seen, now)
+    limits = replace(limits_of(change.input), min_isr_may_change=_may_min_isr_change(change))
+    checked = check_preconditions(rows, run_options(change), limits, loaded.seen, now)
     throttled = name_subjects(row.topic for row in rows)
     needed = [NeededRight("Alter"), NeededRight("AlterConfigs"), NeededRight("AlterConfigs", throttled)]
     ruled, restores = list_ruled(rows), bool(limits_of(change.input).taken_back)
     rules = check_rules(change.cluster, ruled, now, restores=restores) if ruled else ()
     return replace(checked, checks=(*checked.checks, *rules, check_rights(change.cluster, needed, now)))
+
+
+def _may_min_isr_change(change: ChangeRequest) -> bool:
+    """Return whether the stored min-ISR is from before the end of a step before this one. Two queries for a step."""
+    if change.first_step_id is None:
+        return False
+    configs = CollectorRun.objects.filter(cluster=change.cluster_id, kind=CollectorKind.CONFIGS)
+    return may_still_change(change, configs.values_list("succeeded_at", flat=True).first())
 
 
 def find_broken_rules(change: ChangeRequest, rows: Sequence[PartitionMove], now: datetime) -> list[CodedMessage]:

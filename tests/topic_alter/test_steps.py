@@ -14,6 +14,7 @@ from kafkadash.changes import services
 from kafkadash.changes.errors import ChangedMeanwhile, ChangeErrorCode, ChangeRefused
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.recheck import recheck
+from kafkadash.changes.state_machine import ChangeState
 from kafkadash.changes.step_checks import run_checks
 from kafkadash.changes.steps import SeenContent, approve_steps
 from kafkadash.core.messages import coded
@@ -49,6 +50,11 @@ def test_order__factor_grows__replicas_come_before_partitions_and_configs(world:
 def test_order__factor_shrinks__configs_come_first_and_partitions_last(world: AlterWorld) -> None:
     made = world.alter(topics="orders", partitions="6", factor="2", added="min.insync.replicas=1")
     assert [change.kind for change in made] == [CONFIGS, REASSIGN, GROWTH]
+
+
+def test_factor_below_min_isr__is_taken_where_a_step_before_lowers_that(world: AlterWorld) -> None:
+    made = world.propose(topics="orders", factor="1", added="min.insync.replicas=1")
+    assert {change.state for change in made} == {ChangeState.PROPOSED}
 
 
 def test_order__one_topic_shrinks_and_one_grows__each_has_its_configs_in_time(world: AlterWorld) -> None:
