@@ -74,12 +74,16 @@ def kafka_runtime() -> None:
 
 @pytest.fixture(scope="session")
 def playground(kafka_runtime: None) -> Iterator[KafkaPlayground]:
+    """Of the release that KAFKADASH_RELEASE names ("zookeeper": 3.9 with it), by default the playground's own."""
     from kafkadash.devtools.playground.cluster import KafkaPlayground
+    from tests.kafka_releases import RELEASES
 
+    release = os.environ.get("KAFKADASH_RELEASE", "")
     # Right below the run's folder: whoever ends that folder ends what runs from here, also after a kill.
     folder = Path(os.environ[RUN_FOLDER]) / f"kafka-{os.environ.get('PYTEST_XDIST_WORKER', 'single')}"
-    playground = KafkaPlayground(folder)
-    playground.up(brokers=len(RACKS), racks=RACKS, controllers=3, dirs=2)
+    playground = KafkaPlayground(folder, lock=RELEASES.get(release))
+    mode = {"zookeepers": 1} if release == "zookeeper" else {"controllers": 3}
+    playground.up(brokers=len(RACKS), racks=RACKS, dirs=2, **mode)
     try:
         yield playground
     finally:

@@ -221,6 +221,14 @@ KAFKA_MESSAGES: Mapping[KafkaErrorCode, MessageTemplate] = {
     KafkaErrorCode.CANARY_UNREACHABLE: MessageTemplate(
         "No broker answered the canary ({detail}).", "See the ages of other data: those say whether Kafka answers."
     ),
+    KafkaErrorCode.CANARY_OF_OTHER_CLUSTER: MessageTemplate(
+        "The canary reached Kafka cluster {found!r} instead of {expected!r}, and wrote nothing.",
+        "Check the bootstrap addresses of the cluster.",
+    ),
+    KafkaErrorCode.CANARY_TOPIC_UNREADABLE: MessageTemplate(
+        "Kafka does not describe the canary's topic ({detail}).",
+        "Grant Describe, Read and Write on it, or stop the canary.",
+    ),
     KafkaErrorCode.CANARY_OF_LIMITED_NETWORKS: MessageTemplate(
         "The canary does not run where KAFKA_NETWORKS limits networks.",
         "Stop the canary: its client connects wherever brokers advertise.",

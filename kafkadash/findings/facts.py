@@ -172,7 +172,8 @@ class ClusterFacts:
     those that have one of their own, open or about to. ``offline_elr``: partitions without a leader by the replicas of
     ISR and ELR that are offline with them. ``under_elr``: those that have a leader and hold their high watermark.
     ``mixed_since``: when brokers were first seen to run different software, None while they do not. ``canary``: None
-    where none was started; ``canaries`` are the brokers that fail it or are slow.
+    where none was started; ``canaries`` are the brokers that fail it or are slow, ``canaries_blind`` those of which the
+    newest probe tells nothing.
     """
 
     enabled: bool = True
@@ -212,6 +213,7 @@ class ClusterFacts:
     mixed_since: datetime | None = None
     config_drift: tuple[DriftFact, ...] = ()
     canaries: tuple[CanaryTrouble, ...] = ()
+    canaries_blind: frozenset[int] = frozenset()
     voters: int | None = None
     voters_in_sync: int | None = None
     voters_failing: int | None = None

@@ -42,6 +42,9 @@ _READ_FROM = (
 )
 
 
+_OF_CANARY = (FindingKind.CANARY_FAILS, FindingKind.CANARY_SLOW)
+
+
 def judge_reading(facts: ClusterFacts, now: datetime) -> tuple[JudgedFinding, ...]:
     """Findings about our own reading, most urgent first; their parameters hold ages, so they are made at each look."""
     if not facts.enabled:
@@ -225,7 +228,10 @@ def evaluate(facts: ClusterFacts, now: datetime) -> FindingEvaluation:
             blind.add(kind)
         if reading and not _out_of_date(kind, facts, now):
             found += JUDGES[kind](facts, taken.get(kind, now), now)
-    scopes = frozenset((*_blind_directories(facts, now), *unread_groups(facts, now), *old_forecasts(facts, now)))
+    blind_canaries = ((kind, str(broker)) for broker in facts.canaries_blind for kind in _OF_CANARY)
+    scopes = frozenset(
+        (*_blind_directories(facts, now), *unread_groups(facts, now), *old_forecasts(facts, now), *blind_canaries)
+    )
     found.sort(key=lambda f: (f.state.severity, f.kind.rank, _natural_key(f.scope)))
     return FindingEvaluation(tuple(found), frozenset(blind), scopes, taken)
 
@@ -234,13 +240,13 @@ def _out_of_date(kind: FindingKind, facts: ClusterFacts, now: datetime) -> bool:
     """Old facts find nothing. Silence of the controllers is no old fact: it is what is seen now."""
     if kind is FindingKind.QUORUM_LOST:
         return facts.metadata.stale(now)
+    if kind.about.source is FactSource.CANARY and facts.canary is None:
+        return False  # it was stopped: nobody measures any more
     return facts.refreshed(kind.about.source).stale(now)
 
 
 def _can_judge(kind: FindingKind, facts: ClusterFacts, now: datetime) -> bool:
     """Return whether the absence of a finding of this kind proves that the problem is absent."""
-    if kind.about.source is FactSource.CANARY and facts.canary is None:
-        return True  # it was stopped: nobody measures any more
     if _out_of_date(kind, facts, now):
         return False
     match kind:
@@ -259,6 +265,9 @@ def _can_judge(kind: FindingKind, facts: ClusterFacts, now: datetime) -> bool:
             return facts.under_replicated.number is not None and (
                 facts.under_replicated.number == 0 or not facts.reassignments.stale(now)
             )
+        case FindingKind.MIXED_VERSIONS:
+            # Since when they differ is not known right after an upgrade of kafkadash.
+            return facts.mixed_since is not None or len({b.release for b in facts.brokers if b.release}) <= 1
         case FindingKind.TOPICS_HIDDEN:
             return facts.hidden_topics is not None
         case FindingKind.BROKER_DOWN | FindingKind.BROKER_AWAY:

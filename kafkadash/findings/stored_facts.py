@@ -29,7 +29,7 @@ from kafkadash.findings.kinds import FindingKind
 from kafkadash.findings.models import Finding
 from kafkadash.history.models import DiskForecast, PipelineLedger
 from kafkadash.history.standing import pipeline_standing
-from kafkadash.monitoring.canary.rules import NEWEST, find_trouble
+from kafkadash.monitoring.canary.rules import NEWEST, find_trouble, find_unmeasured, take_recent
 from kafkadash.monitoring.canary.samples import load_newest
 from kafkadash.monitoring.eligible_replicas import LeaderCandidates, load_candidates
 from kafkadash.monitoring.freshness import newest_quorums, read_statuses
@@ -58,6 +58,9 @@ _MOST_TOPICS = 50
 _SET_ASIDE_FOR = timedelta(hours=24)
 _MOST_SET_ASIDE = 20
 """A finding about files that could not be read stays for a day after the last of them."""
+
+_GAP_INTERVALS = 4
+"""Intervals without a probe after which earlier ones say nothing about now."""
 
 _Moves = Mapping[tuple[str, int], frozenset[int]]
 
@@ -120,7 +123,7 @@ def facts_of(cluster: Cluster, now: datetime) -> ClusterFacts:
         brokers=brokers,
         mixed_since=capable.mixed_since if capable else None,
         config_drift=_read_drift(cluster),
-        canaries=tuple(find_trouble(load_newest(cluster, NEWEST))) if facts.canary else (),
+        **(_canary_facts(cluster, facts.canary) if facts.canary else {}),
         zombies=tuple(
             sorted(f"{topic}-{partition}" for topic, partition, adding, removing in running if {*adding} & {*removing})
         ),
@@ -131,6 +134,12 @@ def facts_of(cluster: Cluster, now: datetime) -> ClusterFacts:
         **(_group_facts(cluster, facts.groups, now) if facts.groups else {}),
         **_pipeline_facts(cluster, now),
     )
+
+
+def _canary_facts(cluster: Cluster, status: RefreshStatus) -> dict[str, Any]:
+    longest = timedelta(seconds=_GAP_INTERVALS * max(status.interval_s, QUICKEST_JUDGED_S))
+    samples = take_recent(load_newest(cluster, NEWEST), longest)
+    return {"canaries": tuple(find_trouble(samples)), "canaries_blind": frozenset(find_unmeasured(samples))}
 
 
 def _pipeline_facts(cluster: Cluster, now: datetime) -> dict[str, Any]:

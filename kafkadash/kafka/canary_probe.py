@@ -36,6 +36,7 @@ GROUP = "kafkadash-canary"
 WAIT_S = 0.05
 """One wait for a record or for an answer; a record that comes ends it."""
 CONNECTED_S = 1.0
+GOODBYE_S = 2.0
 PARTITION_EOF = KafkaError._PARTITION_EOF  # noqa: SLF001  librdkafka's own codes have such names
 _FIRST, _SECOND = b"w", b"m"
 
@@ -93,36 +94,64 @@ def _build_token_callback(connection: ClusterConnection) -> Callable[[str], tupl
     return fetch
 
 
-def probe_partitions(connection: ClusterConnection, topic: str, *, deadline: float) -> CanaryAnswer:
+def probe_partitions(connection: ClusterConnection, kafka_id: str, topic: str, *, deadline: float) -> CanaryAnswer:
     """Measure every partition of a topic at the same time; returns within ``deadline`` seconds and little more.
 
-    Raises NotSupported as ``client_settings`` does, KafkaUnreachable where no broker answers, and KafkaFailure where
-    there is no access token.
+    Raises NotSupported as ``client_settings`` does, KafkaUnreachable where no broker answers or another cluster than
+    ``kafka_id`` does, NotAuthorized, and KafkaFailure where there is no access token or no client can be made.
     """
     until = time.monotonic() + deadline
     settings = client_settings(connection)
-    producer = Producer(
-        {**settings, "acks": "all", "linger.ms": 0, "message.timeout.ms": max(1000, int(deadline * 1000))}
-    )
-    producer.poll(0)
-    taken_at = clock.seconds()
-    probes = _read_leaders(producer, topic, deadline / 2)
-    led = [partition for partition, probe in probes.items() if probe.fault is None]
-    if led:
-        with _consumer_of(settings, topic, led) as consumer:
-            _Probing(producer, consumer, topic, probes, until).run()
-    producer.purge()
-    producer.poll(0)
+    with _producer_of(settings, deadline) as producer:
+        taken_at = clock.seconds()
+        probes = _read_leaders(producer, kafka_id, topic, deadline / 2)
+        led = [partition for partition, probe in probes.items() if probe.fault is None]
+        if led:
+            with _consumer_of(settings, topic, led) as consumer:
+                probing = _Probing(producer, consumer, topic, probes, until)
+                try:
+                    probing.run()
+                finally:
+                    probing.close()
     return CanaryAnswer(probes, taken_at)
 
 
-def _read_leaders(producer: Producer, topic: str, seconds: float) -> dict[int, PartitionProbe]:
+@contextmanager
+def _producer_of(settings: Mapping[str, Any], deadline: float) -> Iterator[Producer]:
+    """Waits for what it dropped at the end: records that are left would keep a client, with its threads, for good."""
     try:
-        told = producer.list_topics(topic, timeout=seconds).topics.get(topic)
+        producer = Producer(
+            {**settings, "acks": "all", "linger.ms": 0, "message.timeout.ms": max(1000, int(deadline * 1000))}
+        )
     except KafkaException as error:
-        raise KafkaUnreachable(KafkaErrorCode.CANARY_UNREACHABLE, detail=error.args[0].name()) from None
-    if told is None or told.error is not None:
+        raise KafkaUnreachable(KafkaErrorCode.CANARY_UNREACHABLE, detail=_name_error(error)) from None
+    try:
+        producer.poll(0)
+        yield producer
+    finally:
+        producer.purge()
+        ends = time.monotonic() + GOODBYE_S
+        while len(producer) and time.monotonic() < ends:
+            producer.poll(WAIT_S)
+
+
+def _name_error(error: KafkaException) -> str:
+    own = error.args[0] if error.args else None
+    return str(own.name()) if isinstance(own, KafkaError) else type(error).__name__
+
+
+def _read_leaders(producer: Producer, kafka_id: str, topic: str, seconds: float) -> dict[int, PartitionProbe]:
+    try:
+        metadata = producer.list_topics(topic, timeout=seconds)
+    except KafkaException as error:
+        raise KafkaUnreachable(KafkaErrorCode.CANARY_UNREACHABLE, detail=_name_error(error)) from None
+    if kafka_id and metadata.cluster_id != kafka_id:
+        raise KafkaUnreachable(KafkaErrorCode.CANARY_OF_OTHER_CLUSTER, expected=kafka_id, found=metadata.cluster_id)
+    told = metadata.topics.get(topic)
+    if told is None or (told.error is not None and told.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART):
         return {}
+    if told.error is not None:
+        raise KafkaUnreachable(KafkaErrorCode.CANARY_TOPIC_UNREADABLE, detail=told.error.name())
     probes = {}
     for number, partition in sorted(told.partitions.items()):
         leader = partition.leader if partition.leader >= 0 else None
@@ -147,7 +176,6 @@ def _consumer_of(settings: Mapping[str, Any], topic: str, partitions: list[int])
         consumer.assign([TopicPartition(topic, partition, OFFSET_END) for partition in partitions])
         yield consumer
     finally:
-        consumer.unassign()
         consumer.close()
 
 
@@ -172,8 +200,10 @@ class _Probing:
         self._at_end: set[int] = set()
         self._sent: dict[int, _SentRecord] = {}
         self._first_ready = 0.0
+        self._closed = False
 
     def run(self) -> None:
+        """Until each partition has its record back and its answer; both may come first."""
         while self._open and time.monotonic() < self._until:
             message = self._consumer.poll(WAIT_S)
             self._producer.poll(0)
@@ -181,8 +211,12 @@ class _Probing:
                 self._take(message)
         for partition in self._open:
             probe = self._probes[partition]
-            if probe.fault is None:
+            if probe.fault is None and probe.consumed_s is None:
                 probe.fault = self._tell_missing(partition, probe)
+
+    def close(self) -> None:
+        """What is dropped from here on says nothing about a broker."""
+        self._closed = True
 
     def _tell_missing(self, partition: int, probe: PartitionProbe) -> ProbeFault:
         if partition not in self._at_end:
@@ -207,20 +241,29 @@ class _Probing:
             self._send(partition, _SECOND)
         else:
             probe.consumed_s = now - (self._first_ready if sent.kind == _FIRST else sent.at)
-            # Consumers see a record when all in-sync replicas have it: its answer is on its way.
-            while probe.written_s is None and probe.fault is None and time.monotonic() < self._until:
-                self._producer.poll(WAIT_S)
-            self._open.discard(partition)
+            if probe.written_s is not None:
+                self._open.discard(partition)
 
     def _send(self, partition: int, kind: bytes) -> None:
         self._sent[partition] = _SentRecord(kind, time.monotonic())
 
         def told(error: KafkaError | None, message: Message) -> None:
             probe = self._probes[partition]
+            if self._closed or kind != self._sent[partition].kind:
+                return
             if error is not None:
-                probe.fault, probe.refused = ProbeFault.NOT_WRITTEN, error.name()
+                self._fail(partition, error.name())
+                return
+            probe.written_s = message.latency()
+            if probe.consumed_s is not None:
                 self._open.discard(partition)
-            elif kind == self._sent[partition].kind:
-                probe.written_s = message.latency()
 
-        self._producer.produce(self._topic, kind + self._mark, partition=partition, on_delivery=told)
+        try:
+            self._producer.produce(self._topic, kind + self._mark, partition=partition, on_delivery=told)
+        except (KafkaException, BufferError) as error:  # the topic was deleted meanwhile, or made anew
+            self._fail(partition, _name_error(error) if isinstance(error, KafkaException) else type(error).__name__)
+
+    def _fail(self, partition: int, name: str) -> None:
+        probe = self._probes[partition]
+        probe.fault, probe.refused = ProbeFault.NOT_WRITTEN, name
+        self._open.discard(partition)

@@ -65,11 +65,11 @@ def processor_s(key: str) -> float:
     return spent
 
 
-def run_canary(connection: ClusterConnection, topic: str, *, deadline: float) -> CanaryAnswer:
+def run_canary(connection: ClusterConnection, kafka_id: str, topic: str, *, deadline: float) -> CanaryAnswer:
     """Return ``canary_probe.probe_partitions``, whose client library is loaded when it is first asked for."""
     from kafkadash.kafka.canary_probe import probe_partitions
 
-    return probe_partitions(connection, topic, deadline=deadline)
+    return probe_partitions(connection, kafka_id, topic, deadline=deadline)
 
 
 @contextmanager

@@ -14,6 +14,8 @@ class KafkaErrorCode(StrEnum):
     MECHANISM_UNKNOWN = "mechanism-unknown"
     KERBEROS_UNSUPPORTED = "kerberos-unsupported"
     CANARY_UNREACHABLE = "canary-unreachable"
+    CANARY_OF_OTHER_CLUSTER = "canary-of-other-cluster"
+    CANARY_TOPIC_UNREADABLE = "canary-topic-unreadable"
     CANARY_OF_LIMITED_NETWORKS = "canary-of-limited-networks"
     CANARY_OF_READ_ONLY = "canary-of-read-only"
     CA_UNUSABLE = "ca-unusable"

@@ -414,7 +414,7 @@ class GroupReading:
             self._talk.ask(broker, classic, partial(self._told_classic, broker, groups))
         elif kind == STREAMS:
             streams: BrokerRequest[StreamsGroupsAnswer] = BrokerRequest(
-                lambda offered: describe_streams_groups_request(offered, groups)
+                lambda offered: describe_streams_groups_request(offered, groups, with_rights=with_rights)
             )
             self._talk.ask(broker, streams, partial(self._told_streams, broker, groups))
         elif kind == SHARE:
@@ -497,6 +497,8 @@ class GroupReading:
     def _keep_streams(self, broker: int, described: Sequence[StreamsGroup], sizes: Mapping[str, int]) -> None:
         for row in described:
             self._found[row.group_id] = _read_streams(broker, row, sizes)
+            if self._rights is not None:
+                self._rights[row.group_id] = row.authorized_operations
 
     def _not_told(self, broker: int, kind: str, groups: Sequence[str], failure: KafkaFailure) -> None:
         if isinstance(failure, AnswerTooLarge) and len(groups) > 1:

@@ -406,6 +406,7 @@ class StreamsGroup(Protocol):
     group_state: str
     topology: StreamsTopology | None
     members: Sequence[StreamsMember]
+    authorized_operations: Collection[int] | None
 
 
 class StreamsGroupsAnswer(KafkaResponse, Protocol):
@@ -432,11 +433,13 @@ def describe_consumer_groups_request(
     return make(group_ids=list(groups), include_authorized_operations=with_rights)
 
 
-def describe_streams_groups_request(offered: ApiRanges, groups: Collection[str]) -> Request:
+def describe_streams_groups_request(
+    offered: ApiRanges, groups: Collection[str], *, with_rights: bool = False
+) -> Request:
     """Raises NotSupported before Kafka 4.1, where no group is of that type."""
     require_api(offered, DESCRIBE_STREAMS_GROUPS, "StreamsGroupDescribe (Kafka 4.1)")
     make: Any = StreamsGroupDescribeRequest
-    return make(group_ids=list(groups), include_authorized_operations=False)
+    return make(group_ids=list(groups), include_authorized_operations=with_rights)
 
 
 def describe_share_groups_request(offered: ApiRanges, groups: Collection[str]) -> Request:

@@ -257,7 +257,7 @@ def read(asking: CollectContext) -> CollectedFacts:
     portions = [partial(_write_topics, cluster, part) for part in split_updates(topic_changes)]
     stored = ConfigCatalog.objects.filter(cluster=cluster).first()
     catalog = _changed_catalog(stored, brokers.resources, topics.resources)
-    drift = _find_drift(cluster, compared.configs, catalog.get("brokers", stored.brokers if stored else {}), taken_at)
+    drift = _find_drift(cluster, compared, catalog.get("brokers", stored.brokers if stored else {}), taken_at)
 
     def write(_: WriteStamp) -> None:
         one_writer_of_shapes(cluster.pk)
@@ -370,12 +370,13 @@ def _changed_topics(
 class _ComparedBrokers:
     """``changed``: primary key → new values where a broker's config changed. ``unchanged``: primary keys of the others.
 
-    ``configs``: broker → config of all registered brokers, as read now or before.
+    ``configs``: broker → config of all registered brokers, as read now or before; ``unread``: those of before.
     """
 
     changed: dict[int, dict[str, object]] = field(default_factory=dict)
     unchanged: list[int] = field(default_factory=list)
     configs: dict[int, Packed] = field(default_factory=dict)
+    unread: list[int] = field(default_factory=list)
 
 
 def _compare_brokers(
@@ -389,6 +390,8 @@ def _compare_brokers(
         if config is not None and (gone_at is None or entries is not None):
             compared.configs[broker] = config
         if entries is None:
+            if broker in compared.configs:
+                compared.unread.append(broker)
             continue
         if config == before:
             compared.unchanged.append(pk)
@@ -398,11 +401,12 @@ def _compare_brokers(
 
 
 def _find_drift(
-    cluster: Cluster, configs: Mapping[int, Packed], catalog: Mapping[str, Any], taken_at: datetime
+    cluster: Cluster, compared: _ComparedBrokers, catalog: Mapping[str, Any], taken_at: datetime
 ) -> Drift | None:
     """Return in what the configs differ; None where that is stored already."""
     stored = ConfigDrift.objects.filter(cluster=cluster).first()
-    found = compare_configs(configs, catalog, stored.keys if stored else {}, taken_at)
+    before = stored.keys if stored else {}
+    found = compare_configs(compared.configs, catalog, before, taken_at, compared.unread)
     return found if stored is None or found != stored.keys else None
 
 

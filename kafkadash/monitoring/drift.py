@@ -18,7 +18,6 @@ from kafkadash.core.formatting import join_items, listed_shortly
 from kafkadash.core.messages import choose_plural
 from kafkadash.core.revalidation import revalidated
 from kafkadash.core.rows import one_moment
-from kafkadash.kafka.throttles import RATES
 from kafkadash.monitoring.cluster_bar import cluster_bar, read_hint
 from kafkadash.monitoring.configs import source_words
 from kafkadash.monitoring.freshness import FactFreshness, not_read
@@ -178,10 +177,10 @@ def list_differing_configs(
     """Return the keys of ``ConfigDrift``; those whose value is not that of most brokers are edited, where Kafka can."""
     found = []
     for key, (since, values) in sorted(keys.items()):
-        sets = [BrokerSet(value, brokers, source) for value, source, brokers in values]
+        sets = [BrokerSet("not set" if value is None else value, brokers, source) for value, source, brokers in values]
         read_only = bool(catalog[key][1]) if key in catalog else True
         others = [broker for own in sets[1:] if own.words != sets[0].words for broker in own.brokers]
-        edit = others[:MOST_LINKS] if may_propose and not read_only and key not in RATES else ()
+        edit = others[:MOST_LINKS] if may_propose and not read_only else ()
         found.append(DifferingValue(key, sets, datetime.fromtimestamp(since, UTC), edit, read_only))
     return found
 
@@ -210,7 +209,9 @@ def drift_context(
         "differing_software": list_differing_software(software),
         "features": list_features(capable.features) if capable else [],
         "differing_configs": differing,
-        "title": _describe(cluster.name, sets, differing, compared if drift is not None else 0, counts["all"]),
+        "title": f"{cluster.name}: the comparison is old"
+        if any(each.stale and each.taken_at for each in (versions, configs))
+        else _describe(cluster.name, sets, differing, compared if drift is not None else 0, counts["all"]),
     }
 
 

@@ -167,7 +167,9 @@ class GroupState(models.Model):
     never_drains = models.BooleanField(default=False)
     lost = models.BigIntegerField(null=True, help_text="records that were deleted before they were committed, at most")
     held = models.JSONField(
-        default=list, help_text="partitions that an open transaction holds back, as of monitoring.groups.held_reads"
+        default=list,
+        db_default=[],
+        help_text="partitions that an open transaction holds back, as of monitoring.groups.held_reads",
     )
     times = models.JSONField(default=list)
     taken_at = models.DateTimeField()
@@ -197,16 +199,18 @@ class UnjudgedGroup(models.Model):
     key = models.CharField(max_length=32)
     name = models.TextField(blank=True)
     kind = models.CharField(max_length=32, help_text="Kafka's word for its type or protocol, such as share")
-    is_share = models.BooleanField(default=False)
+    is_share = models.BooleanField(default=False, db_default=False)
     state = models.CharField(max_length=32, help_text="Kafka's word")
     coordinator = models.IntegerField(null=True)
     members = models.PositiveIntegerField(null=True, help_text="empty where the group was not described")
-    partitions = models.PositiveIntegerField(default=0, help_text="share partitions, and those assigned to a member")
-    topics = models.JSONField(default=list)
+    partitions = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="share partitions, and those assigned to a member"
+    )
+    topics = models.JSONField(default=list, db_default=[])
     lag = models.BigIntegerField(null=True, help_text="of all partitions whose lag Kafka tells; empty if of none")
-    lag_unknown = models.PositiveIntegerField(default=0, help_text="partitions whose lag is not known")
-    offsets = models.BinaryField(default=bytes)
-    member_rows = models.BinaryField(default=bytes)
+    lag_unknown = models.PositiveIntegerField(default=0, db_default=0, help_text="partitions whose lag is not known")
+    offsets = models.BinaryField(default=bytes, db_default=b"")
+    member_rows = models.BinaryField(default=bytes, db_default=b"")
     first_seen_at = models.DateTimeField()
     taken_at = models.DateTimeField(null=True, help_text="when Kafka last listed the group")
     read_at = models.DateTimeField(null=True)

@@ -136,20 +136,28 @@ def _read_rights(asking: CollectContext) -> dict[str, object] | None:
 
     Versions are collected all the same: rights that Kafka does not tell are no failure of them.
     """
-    groups = GroupState.objects.filter(cluster=asking.cluster, gone_at=None).exclude(name="")
     try:
         granted = asking.admin.permissions(deadline=asking.deadline)
-        on_groups = asking.groups.group_permissions(
-            list(groups.values_list("name", flat=True)), deadline=asking.deadline
-        )
     except KafkaFailure:
         return None
     return {
         "on_cluster": None if granted.cluster is None else sorted(granted.cluster),
         "on_topics": _pack_rights(granted.topics),
-        "on_groups": _pack_rights(on_groups),
+        "on_groups": _read_rights_on_groups(asking),
         "taken_at": to_utc(granted.taken_at),
     }
+
+
+def _read_rights_on_groups(asking: CollectContext) -> dict[str, object]:
+    """Those of groups that could not be described are unknown, also where all others have the same."""
+    groups = GroupState.objects.filter(cluster=asking.cluster, gone_at=None).exclude(name="")
+    names = list(groups.values_list("name", flat=True))
+    asking.step()
+    try:
+        told = asking.groups.group_permissions(names, deadline=asking.deadline) if names else {}
+    except KafkaFailure:
+        told = {}
+    return _pack_rights({name: told.get(name) for name in names})
 
 
 def _pack_rights(rights: Mapping[str, frozenset[str] | None]) -> dict[str, object]:

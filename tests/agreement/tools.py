@@ -324,10 +324,9 @@ class Tools:
         answer = raw.ask(
             self._address(asked),
             DESCRIBE_CLUSTER,
-            2,
+            1,
             include_cluster_authorized_operations=False,
             endpoint_type=1,
-            include_fenced_brokers=False,
         )
         return [broker.broker_id for broker in answer.brokers]
 

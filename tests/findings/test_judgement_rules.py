@@ -234,6 +234,12 @@ class TestBrokers:
         fenced = replace(with_brokers(replace(old, fenced=True)), mixed_since=ago(hours=1))
         assert FindingKind.MIXED_VERSIONS not in kinds(fenced)
 
+    def test_since_when_they_differ_is_not_known__an_open_finding_stays(self) -> None:
+        old = WELL.brokers[0]
+        facts = with_brokers(replace(old, release="3.9"))
+        assert FindingKind.MIXED_VERSIONS in evaluate(replace(facts, mixed_since=None), NOW).blind
+        assert FindingKind.MIXED_VERSIONS not in evaluate(WELL, NOW).blind
+
     def test_different_api_versions_of_one_release_are_a_warning(self) -> None:
         brokers = tuple(replace(broker, software=number // 2) for number, broker in enumerate(WELL.brokers))
         facts = replace(WELL, brokers=brokers, mixed_since=ago(hours=2))
@@ -265,6 +271,11 @@ class TestCanary:
         away = tuple(replace(broker, fenced=broker.id == 2) for broker in WELL.brokers)
         facts = replace(self.MEASURED, canaries=(self.FAILS,), brokers=away)
         assert FindingKind.CANARY_FAILS not in kinds(facts)
+
+    def test_a_broker_that_is_not_measured_keeps_its_finding(self) -> None:
+        evaluation = evaluate(replace(self.MEASURED, canaries_blind=frozenset({2})), NOW)
+        assert evaluation.cannot_tell(FindingKind.CANARY_FAILS, "2")
+        assert not evaluation.cannot_tell(FindingKind.CANARY_FAILS, "3")
 
     def test_a_canary_that_was_stopped_leaves_nothing_open__one_that_is_silent_does(self) -> None:
         assert FindingKind.CANARY_FAILS not in evaluate(WELL, NOW).blind

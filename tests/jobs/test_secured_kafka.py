@@ -493,7 +493,7 @@ def test_the_canary_connects_as_its_cluster_does(secure: Secure, admin: User, al
     cluster = registered(admin, secure.at(listener), **connection)
 
     def is_measured() -> bool:
-        answer = run_canary(cluster.connection(), "orders", deadline=10)
+        answer = run_canary(cluster.connection(), "", "orders", deadline=10)
         return {probe.fault for probe in answer.partitions.values()} == {None}
 
     allow([*READ_ONLY, (ORDERS, AclOperation.READ), (ORDERS, AclOperation.WRITE)])

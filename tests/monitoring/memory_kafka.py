@@ -118,6 +118,7 @@ class MemoryCluster:
     described: list[tuple[str, int]] = field(default_factory=list)
     granted: frozenset[str] = frozenset({"Describe", "DescribeConfigs", "Alter", "AlterConfigs", "Create", "Delete"})
     granted_on: dict[str, frozenset[str]] = field(default_factory=dict)  # topics with other rights
+    not_described: set[str] = field(default_factory=set)
     before_answer: Callable[[str], None] = lambda _: None
 
     def add(self, topic: str, partition: int, *replicas: int, end: int = 1000) -> Log:
@@ -179,7 +180,8 @@ class MemoryCluster:
 
     def group_permissions(self, groups: Collection[str], *, deadline: float) -> dict[str, frozenset[str] | None]:
         self._answer("group_permissions")
-        return {group: self.granted_on.get(group, self.granted) for group in groups}
+        told = [group for group in groups if group not in self.not_described]
+        return {group: self.granted_on.get(group, self.granted) for group in told}
 
     def describe_cluster(self, *, deadline: float) -> ClusterDescription:
         self._answer("describe_cluster")

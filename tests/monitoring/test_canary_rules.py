@@ -13,8 +13,10 @@ from kafkadash.monitoring.canary.rules import (
     CanarySample,
     CanaryState,
     find_trouble,
+    find_unmeasured,
     judge_probes,
     sum_samples,
+    take_recent,
 )
 from tests.factories import NOW
 
@@ -64,14 +66,21 @@ AWAY = CanaryReading(CanaryState.NOT_MEASURED, code=CanaryReason.LED_ELSEWHERE)
     [
         ([OK, FAILED, FAILED], None),
         ([OK, FAILED, FAILED, FAILED], 1),
-        ([FAILED, FAILED, FAILED, AWAY], None),
+        ([FAILED, FAILED, FAILED, AWAY], 0),
+        ([FAILED, FAILED, FAILED, AWAY, OK], None),
         ([SLOW] * 4, None),
         ([OK, SLOW, SLOW, SLOW, OK], 1),
         ([OK, OK, SLOW, SLOW, OK], None),
     ],
-    ids=["failed twice", "failed three times", "led elsewhere since", "too few", "slow", "slow at times"],
+    ids=["failed twice", "failed three times", "led elsewhere since", "mended", "too few", "slow", "slow at times"],
 )
 def test_trouble__needs_several_probes(readings: list[CanaryReading], since: int | None) -> None:
     samples = [CanarySample(NOW + timedelta(seconds=30 * n), {1: each}) for n, each in enumerate(readings)]
     found = [*find_trouble(samples)]
     assert [each.since for each in found] == ([] if since is None else [samples[since].taken_at])
+
+
+def test_recent__ends_where_nobody_probed() -> None:
+    samples = [CanarySample(NOW + timedelta(seconds=at), {1: OK, 2: AWAY}) for at in (0, 30, 600, 630)]
+    assert take_recent(samples, timedelta(minutes=2)) == samples[2:]
+    assert [*find_unmeasured(samples)] == [2]

@@ -48,6 +48,7 @@ from kafkadash.monitoring.models import (
     ThrottleState,
     TopicState,
 )
+from tests.groups import group_seen
 from tests.monitoring.conftest import Clock
 from tests.monitoring.memory_kafka import MemoryCluster
 
@@ -679,6 +680,10 @@ def test_versions__rights_of_the_principal__are_kept_while_kafka_does_not_tell(
     for topic in ("orders", "clicks", "audit"):
         kafka.add(topic, 0, 1)
     kafka.granted_on["audit"] = frozenset({"Describe"})
+    cluster = Cluster.objects.get()
+    for group in ("billing", "reports", "silent"):
+        group_seen(cluster, group)
+    kafka.not_described = {"silent"}
     refresh("metadata")
     refresh("versions")
     rights = PrincipalRights.objects.get()
@@ -687,6 +692,7 @@ def test_versions__rights_of_the_principal__are_kept_while_kafka_does_not_tell(
         every,
         {"usual": every, "others": {"audit": ["Describe"]}, "names": ["audit", "clicks", "orders"]},
     )
+    assert rights.on_groups == {"usual": every, "others": {"silent": None}, "names": ["billing", "reports", "silent"]}
     kafka.fail_calls = {"permissions": NotSupported(KafkaErrorCode.NOT_OFFERED, what="DescribeCluster")}
     clock.pass_by(600)
     assert refresh("versions").error is None

@@ -21,7 +21,7 @@ def read(asking: CollectContext) -> CollectedFacts:
     if cluster.read_only:
         raise NotSupported(KafkaErrorCode.CANARY_OF_READ_ONLY)
     asking.step()
-    answer = run_canary(cluster.connection(), TOPIC, deadline=min(LONGEST_S, asking.deadline))
+    answer = run_canary(cluster.connection(), cluster.kafka_id, TOPIC, deadline=min(LONGEST_S, asking.deadline))
     brokers = BrokerState.objects.filter(cluster=cluster, gone_at=None).values_list("broker_id", flat=True)
     readings = judge_probes(answer.partitions, brokers)
     point = CanaryPoint(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import takewhile
 from math import ceil
@@ -173,20 +173,40 @@ class CanaryTrouble:
 
 
 def find_trouble(samples: Sequence[CanarySample]) -> Iterator[CanaryTrouble]:
-    """Yield brokers of the newest sample whose last three probes failed, or whose median latency is above a second."""
+    """Yield brokers of the newest sample whose last three probes failed, or whose median latency is above a second.
+
+    Samples in which the broker was not measured are left out: nothing is known from them.
+    """
     for broker in sorted(samples[-1].readings) if samples else ():
-        own = [(each.taken_at, reading) for each in samples if (reading := each.readings.get(broker))]
+        own = [
+            (each.taken_at, reading)
+            for each in samples
+            if (reading := each.readings.get(broker)) and reading.state is not CanaryState.NOT_MEASURED
+        ]
         failed = [*takewhile(lambda each: each[1].state is CanaryState.FAILED, reversed(own))]
         if len(failed) >= FAILED_IN_A_ROW:
             newest = failed[0][1]
             yield CanaryTrouble(broker, failed[-1][0], len(failed), CanaryReason(newest.code), newest.detail)
             continue
-        latencies = [
-            (at, reading.consumed_ms)
-            for at, reading in own
-            if reading.state is CanaryState.MEASURED and reading.consumed_ms is not None
-        ]
+        latencies = [(at, reading.consumed_ms) for at, reading in own if reading.consumed_ms is not None]
         median = find_percentile(sorted(latency for _, latency in latencies), 0.5)
         if len(latencies) >= LEAST_MEASURED and median is not None and median > SLOW_MS:
             since = next(at for at, latency in latencies if latency > SLOW_MS)
             yield CanaryTrouble(broker, since, len(latencies), median_ms=median)
+
+
+def find_unmeasured(samples: Sequence[CanarySample]) -> Iterator[int]:
+    """Yield brokers of which the newest sample tells nothing: their findings neither open nor close."""
+    for broker, reading in sorted(samples[-1].readings.items()) if samples else ():
+        if reading.state is CanaryState.NOT_MEASURED:
+            yield broker
+
+
+def take_recent(samples: Sequence[CanarySample], longest_gap: timedelta) -> list[CanarySample]:
+    """Return the newest samples, oldest first, back to the first gap in which nobody probed."""
+    recent: list[CanarySample] = []
+    for sample in reversed(samples):
+        if recent and recent[-1].taken_at - sample.taken_at > longest_gap:
+            break
+        recent.append(sample)
+    return recent[::-1]

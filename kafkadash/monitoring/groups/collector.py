@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -137,9 +137,9 @@ def read(asking: CollectContext) -> CollectedFacts:
     listed = asking.groups.groups(deadline=asking.deadline)
     refuse_nothing([*listed.groups, *listed.others], listed.errors)
     asking.step()
+    shares = _read_shares(asking, listed)  # not between commits and log ends, which are to be close to each other
     committed = asking.groups.committed(listed.groups, deadline=asking.deadline)
     asking.step()
-    shares = _read_shares(asking, listed)
     with without_search_for_cycles():
         assigned = {name: _collect_assigned(group.members) for name, group in listed.groups.items()}
         of_shares = {name: _collect_assigned(group.members) for name, group in listed.others.items() if group.is_share}
@@ -150,7 +150,7 @@ def read(asking: CollectContext) -> CollectedFacts:
         portions = list(_portions(asking, listed, committed, assigned, spans))
     _note_held(asking, portions)
     names = listed.groups.keys()
-    gone = _find_gone_groups(asking.cluster, {key_of(name) for name in names}) if not listed.errors else []
+    gone = _find_gone_groups(asking.cluster, listed)
     taken_at = to_utc(committed.taken_at)
     others = _collect_other_groups(asking.cluster, listed, shares, spans, taken_at)
 
@@ -199,10 +199,11 @@ def _collect_assigned(members: Sequence[GroupMember] | None) -> dict[str, set[in
     return found
 
 
-def _find_gone_groups(cluster: Cluster, listed: Set[str]) -> list[int]:
-    """Rows of groups that no broker lists, where all of them answered."""
+def _find_gone_groups(cluster: Cluster, listed: GroupListing) -> list[int]:
+    """Rows of groups that no broker lists, where all of them answered, and of those that have another type now."""
+    judged, others = ({key_of(name) for name in names} for names in (listed.groups, listed.others))
     rows = GroupState.objects.filter(cluster=cluster, gone_at=None).values_list("pk", "key")
-    return [pk for pk, key in rows if key not in listed]
+    return [pk for pk, key in rows if key not in judged and (not listed.errors or key in others)]
 
 
 @dataclass(slots=True)
@@ -211,12 +212,14 @@ class _OtherGroups:
 
     new: list[UnjudgedGroup] = field(default_factory=list)
     changed: dict[int, dict[str, Any]] = field(default_factory=dict)
+    seen: dict[int, dict[str, Any]] = field(default_factory=dict)
     gone: list[int] = field(default_factory=list)
 
     def write(self) -> None:
         if self.gone:
             UnjudgedGroup.objects.filter(pk__in=self.gone).delete()
         update_rows(UnjudgedGroup, self.changed)
+        update_rows(UnjudgedGroup, self.seen)
         UnjudgedGroup.objects.bulk_create(self.new)
 
 
@@ -245,7 +248,8 @@ def _collect_other_groups(
             **_share_values(before, group, shares, spans),
         }
         if row is not None:
-            found.changed[row.pk] = values
+            same = all(_is_same(getattr(row, name), value) for name, value in values.items() if name not in _TIMES)
+            (found.seen if same else found.changed)[row.pk] = {n: values[n] for n in _TIMES} if same else values
             continue
         for field_name, value in values.items():
             setattr(before, field_name, value)
@@ -253,6 +257,13 @@ def _collect_other_groups(
     judged = {key_of(name) for name in listed.groups}
     found.gone = [row.pk for row in known.values() if not listed.errors or row.key in judged]
     return found
+
+
+_TIMES = ("taken_at", "read_at")
+
+
+def _is_same(stored: Any, value: Any) -> bool:
+    return bytes(stored) == value if isinstance(stored, memoryview) else bool(stored == value)
 
 
 def _share_values(before: UnjudgedGroup, group: OtherGroup, shares: ShareOffsets, spans: LogSpans) -> dict[str, Any]:

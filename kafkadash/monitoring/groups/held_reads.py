@@ -16,7 +16,7 @@ from kafkadash.monitoring.groups.rules import LagState, PartitionLag
 
 MOST_SUSPECTS, MOST_HELD, MOST_NAMED = 1_000, 100, 3
 """Partitions whose last stable offset is read in a refresh, whose producers are, and producers kept of each."""
-_STALLED = (LagState.STALL, LagState.ERR)
+STALLED = (LagState.STALL, LagState.ERR)
 
 
 class HeldRead(NamedTuple):
@@ -52,7 +52,7 @@ def list_stalled(group: str, judged: Iterable[PartitionLag]) -> list[StalledRead
     return [
         StalledRead(group, each.topic, each.partition, each.committed, each.end)
         for each in judged
-        if each.state in _STALLED and each.committed is not None and each.end is not None
+        if each.state in STALLED and each.committed is not None and each.end is not None
     ]
 
 
@@ -66,8 +66,8 @@ def find_held(kafka: KafkaGroups, stalled: Sequence[StalledRead], deadline: floa
         stable = kafka.stable_spans(wanted, deadline=deadline)
     except KafkaFailure:
         return None
-    held = [each for each in suspects if _is_held(each, stable)][:MOST_HELD]
-    opened = _read_producers(kafka, held, deadline)
+    held = [each for each in suspects if _is_held(each, stable)]
+    opened = _read_producers(kafka, held[:MOST_HELD], deadline)
     owners = _read_owners(
         kafka, {own[0].producer_id for topic in opened.values() for own in topic.values() if own}, deadline
     )

@@ -42,7 +42,7 @@ from kafkadash.monitoring.annotations import read_marks
 from kafkadash.monitoring.cluster_bar import cluster_bar, read_hint
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.freshness import CollectionFreshness, FactFreshness, freshness_of, load_standing, not_read
-from kafkadash.monitoring.groups.held_reads import read_held
+from kafkadash.monitoring.groups.held_reads import STALLED, read_held
 from kafkadash.monitoring.groups.names import key_of_slug, slug_of
 from kafkadash.monitoring.groups.rules import (
     STATES,
@@ -1064,9 +1064,8 @@ def _verdict(row: GroupState, group: GroupLag, freshness: FactFreshness, now: da
     if freshness.stale:
         return unread_verdict(freshness.age_s)
     verdict = group_verdict(group, now.timestamp())
-    return (
-        replace(verdict, detail=f"{verdict.detail} {held}") if (held := describe_held(read_held(row.held))) else verdict
-    )
+    held = describe_held(read_held(row.held)) if row.worst in STALLED else ""
+    return replace(verdict, detail=f"{verdict.detail} {held}") if held else verdict
 
 
 def _filter_partitions(every: Sequence[SeenGroup], listing: ListQuery) -> list[SeenGroup]:

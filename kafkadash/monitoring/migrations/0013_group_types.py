@@ -13,6 +13,7 @@ class Migration(migrations.Migration):
             model_name="groupstate",
             name="held",
             field=models.JSONField(
+                db_default=[],
                 default=list,
                 help_text="partitions that an open transaction holds back, as of monitoring.groups.held_reads",
             ),
@@ -25,7 +26,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="unjudgedgroup",
             name="is_share",
-            field=models.BooleanField(default=False),
+            field=models.BooleanField(db_default=False, default=False),
         ),
         migrations.AddField(
             model_name="unjudgedgroup",
@@ -37,12 +38,12 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="unjudgedgroup",
             name="lag_unknown",
-            field=models.PositiveIntegerField(default=0, help_text="partitions whose lag is not known"),
+            field=models.PositiveIntegerField(db_default=0, default=0, help_text="partitions whose lag is not known"),
         ),
         migrations.AddField(
             model_name="unjudgedgroup",
             name="member_rows",
-            field=models.BinaryField(default=bytes),
+            field=models.BinaryField(db_default=b"", default=bytes),
         ),
         migrations.AddField(
             model_name="unjudgedgroup",
@@ -52,12 +53,14 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="unjudgedgroup",
             name="offsets",
-            field=models.BinaryField(default=bytes),
+            field=models.BinaryField(db_default=b"", default=bytes),
         ),
         migrations.AddField(
             model_name="unjudgedgroup",
             name="partitions",
-            field=models.PositiveIntegerField(default=0, help_text="share partitions, and those assigned to a member"),
+            field=models.PositiveIntegerField(
+                db_default=0, default=0, help_text="share partitions, and those assigned to a member"
+            ),
         ),
         migrations.AddField(
             model_name="unjudgedgroup",
@@ -72,6 +75,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="unjudgedgroup",
             name="topics",
-            field=models.JSONField(default=list),
+            field=models.JSONField(db_default=[], default=list),
         ),
     ]
