@@ -50,6 +50,9 @@ class MemoryZooKeeper:
     def read(self, paths: Sequence[str]) -> Sequence[ZNode | None]:
         return [self.znodes.get(path) for path in paths]
 
+    def extend(self, seconds: float) -> None:
+        """Nothing here takes time."""
+
     def children(self, path: str) -> Sequence[str]:
         below = f"{path}/"
         return sorted({each.removeprefix(below).partition("/")[0] for each in self.znodes if each.startswith(below)})

@@ -50,6 +50,7 @@ _WORDS = {
     "monitoring.ClusterPoint": "trend point|trend points",
     "monitoring.TopicTraffic": "topic throughput record|topic throughput records",
     "monitoring.LogEndWindow": "log end record|log end records",
+    "monitoring.ZooKeeperState": "reading of ZooKeeper|readings of ZooKeeper",
     "monitoring.CanaryPoint": "canary probe|canary probes",
     "monitoring.BrokerCatchUp": "catch-up record of a broker|catch-up records of brokers",
 }

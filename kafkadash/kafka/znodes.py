@@ -75,6 +75,10 @@ class ZNodeReader(Protocol):
         """Return the names below a path, sorted; none where it does not exist."""
         ...
 
+    def extend(self, seconds: float) -> None:
+        """Set the deadline anew, so many seconds from now."""
+        ...
+
 
 class ZNodeWriter(ZNodeReader, Protocol):
     """A session that may also write."""
@@ -223,10 +227,16 @@ def remove_broker_configs(session: ZNodeWriter, broker: int, keys: Collection[st
     record = {**_record(configs), "config": {key: value for key, value in left.items() if key not in keys}}
     if not session.replace(configs, json.dumps(record, separators=(",", ":")).encode()):
         raise WriteRefused(KafkaErrorCode.ZNODE_CHANGED, path=path)
-    # A broker that registers later reads what was written; one that did meanwhile may have read it before.
-    [alive] = session.read([registered])
+    # A broker that registers later reads what was written; one that did meanwhile may have read it before. A controller
+    # that took over meanwhile may have read all configs before, as that of KRaft does in a migration.
+    try:
+        alive, since = session.read([registered, CONTROLLER])
+    except KafkaFailure as failure:
+        raise WriteUnanswered(failure.message) from None
     if alive is not None:
         raise WriteUnanswered(KafkaErrorCode.BROKER_STARTED, broker=broker)
+    if since is None or elected is None or since.czxid != elected.czxid:
+        raise WriteUnanswered(KafkaErrorCode.ZOOKEEPER_NOT_IN_CHARGE)
 
 
 def parse_controller(znode: ZNode) -> ControllerZNode:

@@ -134,6 +134,9 @@ class ZooKeeperSession:
             raise ZNodeUnusable(KafkaErrorCode.ZNODE_MALFORMED, path=path, part="children")
         return sorted(names)
 
+    def extend(self, seconds: float) -> None:
+        self.until = time.monotonic() + seconds
+
     def replace(self, znode: ZNode, data: bytes) -> bool:
         """Once it is sent, whatever keeps the answer from us leaves it open whether it was done."""
         request = SetData(self._full(znode.path), data, znode.version)

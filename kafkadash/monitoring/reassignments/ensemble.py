@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kafkadash.clusters.models import Cluster, ClusterMode
@@ -56,6 +56,10 @@ class MoveStart:
     source: StartedFrom
 
 
+_SKEW = timedelta(minutes=1)
+"""How far the clocks of ZooKeeper's servers may be ahead."""
+
+
 @dataclass(frozen=True, slots=True)
 class EnsembleReading:
     """One refresh's reading of ZooKeeper. ``known_batch``: the legacy znode of the last good reading."""
@@ -70,20 +74,27 @@ class EnsembleReading:
         batch = self._batch_of(row)
         return MoveOrigin(StartedThrough.ZNODE, batch.id) if batch else MoveOrigin(StartedThrough.API)
 
-    def start_of(self, row: OngoingReassignment, last_look: datetime | None, *, other_writes: bool) -> MoveStart | None:
+    def start_of(
+        self, row: OngoingReassignment, last_look: datetime | None, taken_at: datetime, *, other_writes: bool
+    ) -> MoveStart | None:
         """Return when a reassignment started that no earlier refresh has seen; None where ZooKeeper does not tell.
 
         ``last_look``: when none was listed; None where nobody looked lately. ``other_writes``: other partitions of the
-        topic were moving then, so that the last write of its znode may be about them.
+        topic were or are moving, so that the last write of its znode may be about them. A time far after
+        ``taken_at`` is none.
         """
+        latest = taken_at + _SKEW
         if batch := self._batch_of(row):
             # An entry that was added to a batch seen before was started by a new controller, at a time unknown.
             created = _to_utc(batch.created_ms)
-            return MoveStart(created, created, StartedFrom.ZK_CTIME) if batch.id != self.known_batch else None
+            known = batch.id == self.known_batch or created > latest
+            return None if known else MoveStart(created, created, StartedFrom.ZK_CTIME)
         topic = self.topics.get(row.topic)
         if topic is None or _sets_of(topic, row.partition) != (frozenset(row.adding), frozenset(row.removing)):
             return None
         written = _to_utc(topic.modified_ms)
+        if written > latest:
+            return None
         after = last_look and min(last_look, written)
         return MoveStart(after if other_writes else after and written, written, StartedFrom.ZK_MTIME)
 
@@ -121,6 +132,10 @@ class ListingBeside:
         ZooKeeperState.objects.update_or_create(cluster=cluster, defaults=values)
 
 
+_LONGEST_S = 2.0
+"""For ZooKeeper before and after Kafka's listing: running moves wait for that one."""
+
+
 def list_beside_znodes(asking: CollectContext) -> ListingBeside:
     """List what is in flight, and read ZooKeeper where the cluster runs in that mode and its address is known.
 
@@ -134,7 +149,8 @@ def list_beside_znodes(asking: CollectContext) -> ListingBeside:
     earlier: ReassignmentBatch | None = None
     with ExitStack() as stack:
         try:
-            session = stack.enter_context(open_zookeeper(_connection_of(asking.cluster), deadline=asking.deadline))
+            seconds = min(_LONGEST_S, asking.deadline)
+            session = stack.enter_context(open_zookeeper(_connection_of(asking.cluster), deadline=seconds))
             earlier = read_batch(session)
         except (KafkaFailure, SecretError) as error:
             failure = error.message
@@ -143,6 +159,7 @@ def list_beside_znodes(asking: CollectContext) -> ListingBeside:
         if session is None or failure is not None:
             return ListingBeside(listing, failure=failure)
         try:
+            session.extend(min(_LONGEST_S, asking.deadline))
             return ListingBeside(listing, _read_rest(session, listing, earlier, known))
         except KafkaFailure as error:
             return ListingBeside(listing, failure=error.message)
