@@ -46,6 +46,7 @@ def test_canary__measures_who_leads_and_never_another(
         f"{read}: its record waits for the follower that hangs, until that is fenced"
     )
     assert 0 < (read[WITHOUT_IT].consumed_ms or 0) < 1000, read
+    wait_until(tools.in_sync, "every replica is in sync again", 60)
 
     with broker_hung(playground, tools, BROKER):
         check_away(probed(cluster, probe), tools)

@@ -59,9 +59,8 @@ def test_isr_lost__replica_of_the_elr_leads_as_simulated_and_judged(
             late.close()
             wait_until(lambda: not tools.fenced(LATE), f"broker {LATE} is back", 60)
             wait_until(lambda: _described(tools, kept).leader == LATE, "the replica of the ELR leads", 30)
-            assert tools.partitions_that_are("unavailable") == {
-                (hit.partition.topic, hit.partition.number) for hit in said.offline
-            }
+            offline_then = {(hit.partition.topic, hit.partition.number) for hit in said.offline}
+            wait_until(lambda: tools.partitions_that_are("unavailable") == offline_then, "as was simulated", 30)
             [saved] = [hit for hit in said.moving if hit.by_elr]
             then = _described(tools, kept)
             assert (saved.partition.topic, saved.leader_then, saved.left) == (kept, then.leader, then.isr)

@@ -200,6 +200,7 @@ FORMS = {
     f"{CHANGE}draft/plan/throttle/",
     f"{FINDING}acknowledge/",
     f"{FINDING}release/",
+    f"{CLUSTER}canary/switch/",
     f"{CLUSTER}reassignments/<slug:public_id>/finish/",
     f"{VERIFICATION}again/",
     f"{VERIFICATION}rest/",
