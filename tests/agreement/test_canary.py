@@ -9,12 +9,16 @@ import pytest
 from kafkadash.clusters.models import Cluster
 from kafkadash.devtools.playground.cluster import KafkaPlayground
 from kafkadash.devtools.playground.load import LoadTopic, load_topics
+from kafkadash.kafka.api import KafkaUnreachable
+from kafkadash.kafka.connect import run_canary
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.monitoring.canary.rules import TOPIC, CanaryReading, CanaryReason, CanaryState
 from kafkadash.monitoring.models import CanaryPoint, CollectorKind, CollectorRun
 from tests.agreement.conftest import Refresher
 from tests.agreement.runs import broker_hung
 from tests.agreement.tools import LATEST, Tools
 from tests.frozen_nodes import frozen_nodes
+from tests.raised_codes import raises_code
 from tests.waiting import wait_until
 
 BROKER, LEADS_IT, WITHOUT_IT = 3, 1, 2
@@ -38,6 +42,9 @@ def test_canary__measures_who_leads_and_never_another(
     assert {each.state for each in read.values()} == {CanaryState.MEASURED}, read
     assert all(0 < (each.consumed_ms or 0) < 1000 for each in read.values()), read
     assert tools.offset(1, TOPIC, LATEST) == 2
+    with raises_code(KafkaErrorCode.CANARY_OF_OTHER_CLUSTER, KafkaUnreachable):
+        run_canary(cluster.connection(), "another-cluster", TOPIC, deadline=5)
+    assert tools.offset(1, TOPIC, LATEST) == 2, "nothing was written"
 
     with frozen_nodes(playground, BROKER):
         read = probed(cluster, probe)

@@ -39,7 +39,7 @@ from kafkadash.jobs.connection_test import KIND
 from kafkadash.jobs.errors import JobErrorCode
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.runner import attempt_job, enqueue
-from kafkadash.kafka.api import hidden_message
+from kafkadash.kafka.api import KafkaUnreachable, hidden_message
 from kafkadash.kafka.connect import close_all, run_canary
 from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.monitoring.collection import RefreshOutcome, ensure_runs, refresh
@@ -498,3 +498,17 @@ def test_the_canary_connects_as_its_cluster_does(secure: Secure, admin: User, al
 
     allow([*READ_ONLY, (ORDERS, AclOperation.READ), (ORDERS, AclOperation.WRITE)])
     wait_until(is_measured, "it is measured", 30)
+
+
+def test_a_canary_without_rights_on_its_topic_says_so(secure: Secure, admin: User, allow: Allow) -> None:
+    allow([(CLUSTER, DESCRIBE)])
+    cluster = registered(admin, secure.at("LOGIN"), security_protocol="SASL_PLAINTEXT", **login("PLAIN"))
+
+    def is_refused() -> bool:
+        try:
+            run_canary(cluster.connection(), "", "orders", deadline=10)
+        except KafkaUnreachable as failure:
+            return failure.message.code == KafkaErrorCode.CANARY_TOPIC_UNREADABLE
+        return False
+
+    wait_until(is_refused, "the topic is not described", 30)

@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.test import Client
 
 from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.clusters.models import Cluster, Role
 from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.monitoring.canary.rules import TOPIC, CanaryReading, CanaryReason, CanaryState
+from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.models import CanaryPoint, CollectorKind, CollectorRun
 from kafkadash.short_runs.kinds import short_kind
 from kafkadash.short_runs.plans import plan_items
@@ -84,3 +86,8 @@ def test_topic__each_broker_leads_a_partition_and_records_expire_in_an_hour(demo
     [item] = plan_items(short_kind("topic-create"), demo, plan_canary(demo)).items
     assert sorted(row[0] for row in item.content["replicas"]) == [1, 2, 3]
     assert int(item.content["configs"]["retention.ms"]) + int(item.content["configs"]["segment.ms"]) < 3_600_000
+
+
+def test_command__kind_that_was_not_started__is_refused(demo: Cluster) -> None:
+    with pytest.raises(CommandError, match=CollectionErrorCode.KIND_NOT_STARTED):
+        call_command("collect", "demo", kind=["canary"])

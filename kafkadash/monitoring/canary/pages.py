@@ -77,7 +77,7 @@ def describe_reading(reading: CanaryReading | None) -> CodedMessage | None:
 def canary(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the brokers with their newest probe and their sums over an hour or a day, and a chart."""
     cluster = cluster_for(request, slug, VIEW)
-    bar = cluster_bar(cluster, CollectorKind.CANARY)
+    bar = cluster_bar(cluster, CollectorKind.METADATA)
     run = bar["standing"].runs.get(CollectorKind.CANARY)
     now, chosen = bar["now"], find_range(RANGES, request.GET.get("range"))
     freshness = freshness_of(run, now)
