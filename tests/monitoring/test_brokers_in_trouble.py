@@ -41,6 +41,7 @@ from tests.contract.fake_model import ClusterModel
 
 pytestmark = pytest.mark.django_db
 
+COLLECTED = [kind for kind in CollectorKind if kind not in ON_REQUEST]
 DEADLINE_S = 1.5
 # Questions of one refresh: to any broker and to each, one after the other.
 MOST_QUESTIONS = 4
@@ -170,7 +171,7 @@ def test_every_broker_stands_still__nothing_is_stored_and_what_was_known_stays(
 def test_principal_lacks_a_permission__the_kind_says_which_and_the_others_are_collected(
     kind: CollectorKind, permission: str, fake: FakeKafka, refresh: Refresher
 ) -> None:
-    for each in set(CollectorKind) - ON_REQUEST:
+    for each in COLLECTED:
         refresh(each)
     fake.denied = {DESCRIBE_LOG_DIRS, DESCRIBE_CONFIGS, LIST_REASSIGNMENTS, DESCRIBE_QUORUM}
     noted = refresh(kind)
@@ -184,7 +185,7 @@ def test_principal_lacks_a_permission__the_kind_says_which_and_the_others_are_co
 
 def test_cluster_without_topics__is_collected_whole(fake: FakeKafka, refresh: Refresher) -> None:
     fake.model.delete_topic("orders")
-    for kind in set(CollectorKind) - ON_REQUEST:
+    for kind in COLLECTED:
         noted = refresh(kind)
         assert (noted.ok, noted.errors, noted.not_answered) == (True, [], []), kind
     assert (ClusterState.objects.get().topics, ClusterState.objects.get().under_min_isr) == (0, 0)
@@ -195,7 +196,7 @@ def test_longest_topic_name_and_odd_rack__are_stored_as_kafka_tells_them(fake: F
     fake.model.add_topic(name, [[1, 2]], records=5)
     fake.model.brokers[1].rack = "Halle 7, Regal «ä» ☃"
     fake.model.set_config(name, "leader.replication.throttled.replicas", "0:1")
-    for kind in set(CollectorKind) - ON_REQUEST:
+    for kind in COLLECTED:
         noted = refresh(kind)
         assert (noted.ok, noted.errors) == (True, []), kind
     assert TopicState.objects.filter(name=name, size_bytes=10_000).exists()
