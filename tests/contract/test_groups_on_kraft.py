@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from kafkadash.kafka.api import ClusterConnection, Offsets
@@ -26,8 +27,10 @@ def commit(kraft: KraftBackend, group: str, topic: str, offset: int) -> None:
     """As a consumer does that chose its partitions itself: there are offsets, and no members."""
     servers = ",".join(kraft.connection.bootstrap_servers)
     consumer = Consumer({"bootstrap.servers": servers, "group.id": group, "enable.auto.commit": False})
-    consumer.commit(offsets=[TopicPartition(topic, index, offset) for index in range(3)], asynchronous=False)
-    consumer.close()
+    try:
+        consumer.commit(offsets=[TopicPartition(topic, index, offset) for index in range(3)], asynchronous=False)
+    finally:
+        consumer.close()
 
 
 def _all_told(admin: WireClient, names: Sequence[str]) -> Mapping[str, Offsets]:
@@ -38,6 +41,16 @@ def _all_told(admin: WireClient, names: Sequence[str]) -> Mapping[str, Offsets]:
     return told.offsets
 
 
+def _is_committed(kraft: KraftBackend, group: str, topic: str) -> bool:
+    try:
+        commit(kraft, group, topic, 2)
+    except KafkaException as error:
+        if error.args[0].code() not in (KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.NOT_COORDINATOR):
+            raise
+        return False
+    return True
+
+
 def test_groups_follow_a_coordinator_that_stops_and_wait_for_none_that_hangs(
     kraft: KraftBackend, connect: Callable[[ClusterConnection], WireClient], topic_name: str
 ) -> None:
@@ -45,7 +58,7 @@ def test_groups_follow_a_coordinator_that_stops_and_wait_for_none_that_hangs(
     kraft.elect_preferred_leaders()  # a broker that came back from the stop of another test leads nothing
     names = [f"{topic_name}-{number}" for number in range(12)]  # spread over all brokers as coordinators
     for name in names:
-        commit(kraft, name, topic_name, 2)
+        wait_until(partial(_is_committed, kraft, name, topic_name), "its new coordinator has loaded", DEADLINE)
     admin = connect(kraft.connection)
     expected = {name: {topic_name: dict.fromkeys(range(3), 2)} for name in names}
     ours = {name: group.coordinator for name, group in admin.groups(deadline=DEADLINE).groups.items() if name in names}
