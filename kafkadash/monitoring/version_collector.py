@@ -157,7 +157,8 @@ def _read_rights_on_groups(asking: CollectContext) -> dict[str, object]:
         told = asking.groups.group_permissions(names, deadline=asking.deadline) if names else {}
     except KafkaFailure:
         told = {}
-    return _pack_rights({name: told.get(name) for name in names})
+    # A group that is new since then may have other rights, so that the names are kept in any case.
+    return _pack_rights({name: told.get(name) for name in names}) | {"names": sorted(names)}
 
 
 def _pack_rights(rights: Mapping[str, frozenset[str] | None]) -> dict[str, object]:

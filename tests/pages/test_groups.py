@@ -354,7 +354,15 @@ def test_groups_of_other_kinds_are_listed_by_name_and_type_and_not_judged(
 ) -> None:
     page = get_page(URL)
     assert figures_of(page.title) == ["1", "6", "1", "1"]
-    assert page.cells(f"other-group-{share_group.key}") == ["share-1", "share", "Stable", "12", "1", "2", PAID]
+    assert page.cells(f"other-group-{share_group.key}") == [
+        "share-1",
+        "share",
+        "Stable",
+        "12 1 partition unknown",
+        "1",
+        "2",
+        PAID,
+    ]
     assert get_page("/clusters/demo/").figures("#groups-demo .prose-strong") == figures_of(page.title)
 
 

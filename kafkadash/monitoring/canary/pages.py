@@ -88,7 +88,8 @@ def canary(request: HttpRequest, slug: str) -> HttpResponse:
     context = {
         **bar,
         "tab": "brokers",
-        "live_keys": [read_hint(CollectorKind.CANARY, slug)],
+        # A day is thousands of samples, which do not change much with the newest.
+        "live_keys": [read_hint(CollectorKind.CANARY, slug)] if chosen == RANGES[0] else [],
         "title": _name_page(run, freshness, lines),
         "run": run,
         "freshness": freshness,
