@@ -80,7 +80,7 @@ def not_judged(judged_at: datetime | None, facts: ClusterFacts, now: datetime) -
 
 
 def _zookeeper_finding(facts: ClusterFacts, now: datetime) -> JudgedFinding | None:
-    """What ZooKeeper knows is missing: nobody entered its address, or it is not read."""
+    """Tell that ZooKeeper is not read, or that nobody entered its address."""
     if not facts.zookeeper:
         return None
     if facts.ensemble is None:

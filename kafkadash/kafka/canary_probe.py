@@ -34,7 +34,7 @@ OAUTHBEARER = "OAUTHBEARER"
 GROUP = "kafkadash-canary"
 """Required by librdkafka; partitions are assigned and nothing is committed, so no such group exists."""
 WAIT_S = 0.05
-"""One wait for a record or for an answer; a record that comes ends it."""
+"""Longest single wait for a record or for an answer; a record that comes ends it."""
 CONNECTED_S = 1.0
 GOODBYE_S = 2.0
 PARTITION_EOF = KafkaError._PARTITION_EOF  # noqa: SLF001  librdkafka's own codes have such names
@@ -82,7 +82,7 @@ def client_settings(connection: ClusterConnection) -> dict[str, Any]:
 
 
 def _ignore_error(_: KafkaError) -> None:
-    """What a broker's connection meets shows in the partitions that it leads."""
+    """Ignore errors of connections: they show in the partitions that the broker leads."""
 
 
 def _build_token_callback(connection: ClusterConnection) -> Callable[[str], tuple[str, float, str, dict[str, str]]]:
@@ -188,7 +188,7 @@ class _SentRecord:
 
 
 class _Probing:
-    """One probe: for each partition the end is found, then a record warms up, then one is measured."""
+    """Probe of all partitions: the end is found, then a record opens connections, then one is measured."""
 
     def __init__(
         self, producer: Producer, consumer: Consumer, topic: str, probes: Mapping[int, PartitionProbe], until: float
@@ -215,7 +215,7 @@ class _Probing:
                 probe.fault = self._tell_missing(partition, probe)
 
     def close(self) -> None:
-        """What is dropped from here on says nothing about a broker."""
+        """Ignore answers from here on: records that are dropped say nothing about a broker."""
         self._closed = True
 
     def _tell_missing(self, partition: int, probe: PartitionProbe) -> ProbeFault:

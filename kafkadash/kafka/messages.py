@@ -450,7 +450,7 @@ def describe_share_groups_request(offered: ApiRanges, groups: Collection[str]) -
 
 
 def share_offsets_request(offered: ApiRanges, groups: Collection[str]) -> Request:
-    """Of all partitions of these share groups."""
+    """Ask for start offsets of all partitions of these share groups."""
     require_api(offered, DESCRIBE_SHARE_OFFSETS, "DescribeShareGroupOffsets (Kafka 4.1)")
     make: Any = DescribeShareGroupOffsetsRequest
     return make(groups=[make.DescribeShareGroupOffsetsRequestGroup(group_id=name, topics=None) for name in groups])

@@ -93,7 +93,7 @@ class ZNodeWriter(ZNodeReader, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ControllerZNode:
-    """Who is the controller. ``kraft_epoch``: above 0 while the cluster migrates to KRaft, whose controller it is."""
+    """Controller of the cluster. ``kraft_epoch``: above 0 while it migrates to KRaft, whose controller this is then."""
 
     broker_id: int
     elected_ms: int | None
@@ -149,7 +149,7 @@ class ReassignmentBatch:
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperFacts:
-    """What is pending in ZooKeeper, and who the controller is; None and empty where the znode does not exist."""
+    """Pending work in ZooKeeper, and the controller; None and empty where the znode does not exist."""
 
     controller: ControllerZNode | None
     controller_epoch: int | None

@@ -1,4 +1,4 @@
-"""What pages show of ZooKeeper: the controller, and what is pending there, as last read."""
+"""Newest reading of ZooKeeper for pages: the controller, and what is pending there."""
 
 from __future__ import annotations
 

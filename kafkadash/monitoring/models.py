@@ -501,7 +501,7 @@ class ReassignmentSnapshot(models.Model):
 
 
 class ZooKeeperState(models.Model):
-    """What ZooKeeper last told of a cluster: its controller, and what is pending there.
+    """Newest reading of a cluster's ZooKeeper: the controller, and what is pending there.
 
     ``queued``, format 1: a list of [topic, partition, [replicas]], entries of the legacy znode that Kafka does not
     list; the first ``MOST_PENDING``. ``elections``: [topic, partition], ``deletions``: topics, likewise. The values

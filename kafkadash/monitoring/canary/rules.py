@@ -101,7 +101,7 @@ def _as_ms(seconds: float | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class CanarySample:
-    """One refresh: the readings of brokers at a time."""
+    """Readings of all brokers, from one refresh."""
 
     taken_at: datetime
     readings: Mapping[int, CanaryReading]
