@@ -25,7 +25,7 @@ BROKER_LIFE_ERROR_MESSAGES: Mapping[BrokerLifeErrorCode, MessageTemplate] = {
 
 BROKER_LIFE_TITLES: Mapping[BrokerLifeCheckTitle, MessageTemplate] = {
     BrokerLifeCheckTitle.CORDON_FITS: MessageTemplate("Brokers run, cordons are as planned with"),
-    BrokerLifeCheckTitle.UNREGISTER_FITS: MessageTemplate("The broker is stopped and hosts no replica"),
+    BrokerLifeCheckTitle.UNREGISTER_FITS: MessageTemplate("The broker is fenced and hosts no replica"),
 }
 
 _REFRESH = "Refresh the plan."

@@ -144,13 +144,13 @@ def describe_unregister(item: PlannedItem, before: Mapping[str, Any] | None) -> 
     content = item.content
     where = f"{content['host']}:{content['port']}"
     where += "" if content["rack"] is None else f", rack {content['rack']}"
-    return ItemWords("not registered" if before == {} else f"stopped; {where}", "unregistered")
+    return ItemWords("not registered" if before == {} else f"fenced; {where}", "unregistered")
 
 
 def describe_start(items: Items) -> list[str]:
     [item] = items
     return [
-        f"Broker {item.content['broker']} is taken out of the cluster. It is stopped and hosts no replica.",
+        f"Broker {item.content['broker']} is taken out of the cluster. It is fenced and hosts no replica.",
         "There is no rollback: start the broker, and it registers itself again.",
     ]
 
