@@ -241,6 +241,7 @@ class RequestDispatcher:
         for manager in self.lanes.values():
             manager.networks = networks
         self._loop = loop
+        self._closed = False
         self._tokens = tokens
         self._bootstrap_servers = bootstrap_servers
         self._refreshing: tuple[WirePromise, float] | None = None
@@ -251,6 +252,7 @@ class RequestDispatcher:
 
     def close(self) -> None:
         """Closes every connection; questions under way fail."""
+        self._closed = True
         for conn in list(self._open):
             conn.close(errors.KafkaConnectionError("closed by kafkadash"))
         for manager in self.lanes.values():
@@ -423,6 +425,8 @@ class RequestDispatcher:
             except KafkaFailure:
                 raise
             except Exception as error:  # explained: it becomes the failure of this node
+                if self._closed:
+                    raise KafkaUnreachable(KafkaErrorCode.CONNECTION_RENEWED) from error
                 failure = explain_error(error, label_node(node, address), until, self._tokens)
                 self._failed_at[node] = time.monotonic()
                 sent_once = ask.once is not None and ask.once.begun

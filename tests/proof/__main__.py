@@ -24,6 +24,7 @@ PARTS = (
     "mutants",
     "playground",
     "versions",
+    "faults",
     "demo",
     "planner",
     "segments",
