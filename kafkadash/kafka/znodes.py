@@ -207,6 +207,20 @@ def read_configs(session: ZNodeReader, folder: str, names: Iterable[str]) -> Map
     return {_last_name(znode.path): parse_config(znode) for znode in found if znode}
 
 
+def read_absent_configs(session: ZNodeReader, brokers: Collection[int]) -> Mapping[int, Mapping[str, str]]:
+    """Return the dynamic configs of those brokers that are not registered; such a broker reads them when it starts.
+
+    None during a migration to KRaft, whose controller is in charge of them.
+    """
+    wanted = sorted(set(brokers))
+    registered = session.read([CONTROLLER, *(f"{BROKERS}/{broker}" for broker in wanted)])
+    if registered[0] is None or parse_controller(registered[0]).migrating:
+        return {}
+    absent = [broker for broker, znode in zip(wanted, registered[1:], strict=True) if znode is None]
+    found = session.read([f"{BROKER_CONFIGS}/{broker}" for broker in absent])
+    return {broker: parse_config(znode) if znode else {} for broker, znode in zip(absent, found, strict=True)}
+
+
 def remove_broker_configs(session: ZNodeWriter, broker: int, keys: Collection[str], controller: int | None) -> None:
     """Remove configs of a broker that is not registered, which reads them when it starts.
 

@@ -34,5 +34,6 @@ PUBLIC_MODULES = (
     "topics",
     "traffic.collector",
     "traffic.pages",
+    "znode_rates",
 )
 """Modules that other rooms may import (``tests.doors``)."""

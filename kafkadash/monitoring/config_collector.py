@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from django.db.models import Sum
 
-from kafkadash.clusters.models import Cluster
+from kafkadash.clusters.models import Cluster, ClusterMode
 from kafkadash.core.formatting import LARGEST_INT, read_whole_number
 from kafkadash.core.leases import WriteStamp, one_writer_of_shapes
 from kafkadash.core.messages import CodedMessage, coded, join_messages
@@ -59,6 +59,7 @@ from kafkadash.monitoring.models import (
     TopicState,
 )
 from kafkadash.monitoring.partitions import PartitionShape, count_health
+from kafkadash.monitoring.znode_rates import ZNodeRates, read_znode_rates
 
 SOURCES: Mapping[KafkaSource, ConfigSource] = {
     KafkaSource.DYNAMIC_TOPIC_CONFIG: ConfigSource.TOPIC,
@@ -247,7 +248,7 @@ def read(asking: CollectContext) -> CollectedFacts:
         raise NotAuthorized(join_messages(error.message for error in errors.values()))
     throttles = compare_throttles(
         cluster,
-        {**brokers.resources, **topics.resources},
+        {**brokers.resources, **answers.absent.resources, **topics.resources},
         lambda resource: _is_gone(resource, known, errors),
         None if answers.moving is None else what_moves(cluster, answers.moving),
         taken_at,
@@ -287,11 +288,15 @@ def read(asking: CollectContext) -> CollectedFacts:
 
 @dataclass(frozen=True, slots=True)
 class _ConfigAnswers:
-    """Kafka's answers. ``moving`` is None if listing the reassignments failed; ``not_listed`` is the reason."""
+    """Kafka's answers. ``moving`` is None if listing the reassignments failed; ``not_listed`` is the reason.
+
+    ``absent``: ZooKeeper's answer about brokers that are down.
+    """
 
     known: Mapping[str, _KnownTopic]
     fenced: frozenset[int]
     brokers: ResourceConfigs
+    absent: ZNodeRates
     topics: ResourceConfigs
     moving: Sequence[OngoingReassignment] | None
     not_listed: CodedMessage | None
@@ -303,6 +308,8 @@ class _ConfigAnswers:
         yield from (coded(CollectionErrorCode.BROKER_FENCED, broker=broker) for broker in sorted(self.fenced))
         if self.not_listed:
             yield coded(CollectionErrorCode.THROTTLES_IN_DOUBT, why=self.not_listed)
+        if self.absent.failure:
+            yield coded(CollectionErrorCode.ZOOKEEPER_NOT_READ, why=self.absent.failure)
 
 
 def _read_configs(asking: CollectContext) -> _ConfigAnswers:
@@ -314,12 +321,21 @@ def _read_configs(asking: CollectContext) -> _ConfigAnswers:
     fenced = frozenset(b.id for b in described.brokers if b.fenced) - live
     asking.step()
     brokers = admin.describe_configs([CLUSTER_DEFAULT, *map(ConfigResource.broker, sorted(live))], deadline=deadline)
+    asking.step()
+    absent = read_znode_rates(asking.cluster, _known_brokers(asking.cluster) - live - fenced, deadline)
     known = _known_topics(asking.cluster)
     asking.step()
     topics = admin.describe_configs([ConfigResource.topic(name) for name in known], deadline=deadline)
     asking.step()
     moving, not_listed = _attempt(lambda: admin.list_reassignments(deadline=deadline).rows)
-    return _ConfigAnswers(known, fenced, brokers, topics, moving, not_listed)
+    return _ConfigAnswers(known, fenced, brokers, absent, topics, moving, not_listed)
+
+
+def _known_brokers(cluster: Cluster) -> set[int]:
+    """Return the brokers in ZooKeeper mode, where one that is down is not listed any more; none in KRaft mode."""
+    if cluster.mode != ClusterMode.ZOOKEEPER:
+        return set()
+    return set(BrokerState.objects.filter(cluster=cluster).values_list("broker_id", flat=True))
 
 
 def _write_topics(cluster: Cluster, changes: Mapping[int, Mapping[str, object]]) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from kafkadash.changes.rights import NeededRight, name_subjects
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
+from kafkadash.core import clock
 from kafkadash.core.formatting import format_size
 from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded
 from kafkadash.execution.claims import find_active_run, find_open_throttles
@@ -21,9 +22,13 @@ from kafkadash.kafka.api import (
     CLUSTER_DEFAULT,
     UNKNOWN_TOPIC_OR_PARTITION,
     ConfigChange,
+    ConfigEntry,
     ConfigOperation,
     ConfigOrigin,
     ConfigResource,
+    ConfigResourceType,
+    ItemError,
+    KafkaFailure,
     ResourceConfigs,
     WholeClient,
 )
@@ -43,6 +48,7 @@ from kafkadash.monitoring.models import (
     ThrottledResource,
     ThrottleState,
 )
+from kafkadash.monitoring.znode_rates import read_znode_rates
 from kafkadash.short_runs.change_kind import make_short_kind_known
 from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind, alter_configs
 from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
@@ -120,7 +126,7 @@ def _split_list(value: str) -> set[str]:
 def read_removals(cluster: Cluster, client: WholeClient, items: Items, deadline: float) -> Mapping[str, ItemReading]:
     """Read configs and reassignments, and of brokers with a disk rate their copies. Raises KafkaFailure."""
     resources = {_config_of(item) for item in items}
-    configs = client.describe_configs(resources, deadline=deadline, keys={item.content["key"] for item in items})
+    configs = _read_configs(cluster, client, resources, {item.content["key"] for item in items}, deadline)
     moving = _read_moves(client, items, deadline)
     claimed = find_open_throttles(cluster.pk)
     readings = {}
@@ -129,6 +135,38 @@ def read_removals(cluster: Cluster, client: WholeClient, items: Items, deadline:
         if known:
             readings[item.subject] = judge_removal(item, value, moving, claimed)
     return readings
+
+
+def _read_configs(
+    cluster: Cluster,
+    client: WholeClient,
+    resources: Collection[ConfigResource],
+    keys: Collection[str],
+    deadline: float,
+) -> ResourceConfigs:
+    """Read as Kafka answers, and from their znodes the rates of brokers that are down in ZooKeeper mode.
+
+    Raises KafkaFailure.
+    """
+    try:
+        configs = client.describe_configs(resources, deadline=deadline / 2, keys=keys)
+    except KafkaFailure as failure:  # nothing at all was answered
+        configs = ResourceConfigs({}, dict.fromkeys(resources, ItemError(failure.message)), clock.seconds())
+        absent = _read_absent(cluster, configs, deadline / 4)
+        if not absent:
+            raise
+    else:
+        absent = _read_absent(cluster, configs, deadline / 4)
+    errors = {resource: error for resource, error in configs.errors.items() if resource not in absent}
+    return ResourceConfigs({**configs.resources, **absent}, errors, configs.taken_at)
+
+
+def _read_absent(
+    cluster: Cluster, configs: ResourceConfigs, deadline: float
+) -> Mapping[ConfigResource, Mapping[str, ConfigEntry]]:
+    silent = [resource for resource, error in configs.errors.items() if error.code is None]
+    brokers = {int(each.name) for each in silent if each.type is ConfigResourceType.BROKER and each != CLUSTER_DEFAULT}
+    return read_znode_rates(cluster, brokers, deadline).resources
 
 
 def _read_value(configs: ResourceConfigs, item: PlannedItem) -> tuple[bool, str | None]:

@@ -13,6 +13,7 @@ from kafkadash.core.messages import coded, read_message
 from kafkadash.kafka import znodes
 from kafkadash.kafka.api import KafkaUnreachable
 from kafkadash.kafka.errors import KafkaErrorCode
+from kafkadash.monitoring import znode_rates
 from kafkadash.monitoring.collection import RefreshOutcome
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.models import (
@@ -21,6 +22,7 @@ from kafkadash.monitoring.models import (
     ReassignmentSnapshot,
     StartedFrom,
     StartedThrough,
+    ThrottleState,
     ZooKeeperState,
 )
 from kafkadash.monitoring.reassignments import ensemble as reading
@@ -42,6 +44,7 @@ def ensemble(cluster: Cluster, clock: Clock, monkeypatch: pytest.MonkeyPatch) ->
     ensemble.write(znodes.CONTROLLER, {"version": 2, "brokerid": 2, "timestamp": "5000", "kraftControllerEpoch": -1})
     ensemble.write(znodes.CONTROLLER_EPOCH, 9)
     monkeypatch.setattr(reading, "open_zookeeper", ensemble.open)
+    monkeypatch.setattr(znode_rates, "open_zookeeper", ensemble.open)
     return ensemble
 
 
@@ -209,3 +212,49 @@ def test_a_cluster_in_kraft_mode__is_not_looked_up_there(
     Cluster.objects.filter(pk=cluster.pk).update(mode=ClusterMode.KRAFT)
     refresh("reassignments")
     assert ensemble.opened == []
+
+
+RATE = "leader.replication.throttled.rate"
+
+
+def set_in_znode(ensemble: MemoryZooKeeper, broker: int, **configs: str) -> None:
+    content = {key.replace("_", "."): value for key, value in configs.items()}
+    ensemble.write(f"{znodes.BROKER_CONFIGS}/{broker}", {"version": 1, "config": content})
+
+
+def throttles() -> dict[str, tuple[str, datetime]]:
+    return {row.name: (row.value, row.read_at) for row in ThrottleState.objects.filter(key=RATE)}
+
+
+def test_rates_of_a_broker_that_is_down__are_those_of_its_znode(
+    kafka: MemoryCluster, ensemble: MemoryZooKeeper, refresh: Refresher, clock: Clock
+) -> None:
+    kafka.set_config(2, RATE, "5000000")
+    refresh("metadata")
+    refresh("configs")
+    read_at = now_of(clock)
+    assert (throttles(), ensemble.opened) == ({"2": ("5000000", read_at)}, [])
+    del kafka.racks[2]
+    set_in_znode(ensemble, 2, leader_replication_throttled_rate="700000", log_retention_ms="1")
+    clock.pass_by(30)
+    refresh("configs")
+    assert throttles() == {"2": ("700000", now_of(clock))}
+    read_at = now_of(clock)
+    ensemble.write(f"{znodes.BROKERS}/2", {"version": 5})  # it registered meanwhile, and answers for itself
+    clock.pass_by(30)
+    refresh("configs")
+    assert throttles() == {"2": ("700000", read_at)}
+    del ensemble.znodes[f"{znodes.BROKERS}/2"]
+    ensemble.write(znodes.CONTROLLER, {"version": 2, "brokerid": 3000, "kraftControllerEpoch": 1})
+    refresh("configs")
+    assert throttles() == {"2": ("700000", read_at)}
+    ensemble.failure = KafkaUnreachable(KafkaErrorCode.ZOOKEEPER_LOST, address="z:2181")
+    refresh("configs")
+    assert throttles() == {"2": ("700000", read_at)}
+    [told] = Collection.objects.latest("pk").errors
+    assert read_message(told) == coded(CollectionErrorCode.ZOOKEEPER_NOT_READ, why=ensemble.failure.message)
+    ensemble.failure = None
+    ensemble.write(znodes.CONTROLLER, {"version": 2, "brokerid": 3, "kraftControllerEpoch": -1})
+    set_in_znode(ensemble, 2, log_retention_ms="1")
+    refresh("configs")
+    assert throttles() == {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from typing import cast
 
 import pytest
 from django.test import Client
@@ -14,21 +15,25 @@ from kafkadash.changes.checks import CheckResult
 from kafkadash.changes.errors import ChangeErrorCode, ChangeRefused
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.state_machine import ChangeState
-from kafkadash.clusters.models import Role
+from kafkadash.clusters.models import Cluster, ClusterMode, Role
 from kafkadash.execution.engine.state import RowState
 from kafkadash.execution.models import Execution, ThrottleEntry
-from kafkadash.kafka.api import CLUSTER_DEFAULT, ConfigChange, ConfigOperation, ConfigResource
+from kafkadash.kafka import znodes
+from kafkadash.kafka.api import CLUSTER_DEFAULT, ConfigChange, ConfigOperation, ConfigResource, WholeClient
 from kafkadash.kafka.throttles import DISK_RATE, FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE
+from kafkadash.monitoring import znode_rates
 from kafkadash.monitoring.models import ConfigSource, ThrottleState
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.plans import check_items
 from kafkadash.short_runs.reasons import ItemReasonCode
+from kafkadash.short_runs.state import ReadingState
 from kafkadash.throttle_removal.errors import RemovalNoteCode
-from kafkadash.throttle_removal.kind import KIND, plan_removals
+from kafkadash.throttle_removal.kind import KIND, plan_removals, read_removals
 from kafkadash.throttle_removal.reasons import RemovalReasonCode, RunActive
 from tests.execution.stored_runs import requested, running
 from tests.execution.worlds import model_of
 from tests.factories import ThrottleFactory
+from tests.memory_zookeeper import MemoryZooKeeper
 from tests.pages.conftest import Element, Page
 from tests.planning.stored import stored
 from tests.short_runs.worlds import ShortWorld, stepped
@@ -166,6 +171,27 @@ def test_run__broker_does_not_answer__a_reading_tells(world: ThrottledWorld, arr
     change = world.until(change, "done")
     assert world.states(change) == {RATE_OF_1: "done"}
     assert len(world.alterations) == (1 if arrives else 2)
+
+
+def test_reading__broker_is_down_in_zookeeper_mode__is_that_of_its_znode(
+    world: ThrottledWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ensemble = MemoryZooKeeper()
+    ensemble.write(znodes.CONTROLLER, {"version": 1, "brokerid": 2})
+    config = ensemble.write(f"{znodes.BROKER_CONFIGS}/1", {"version": 1, "config": {LEADER_RATE: "10000000"}})
+    monkeypatch.setattr(znode_rates, "open_zookeeper", ensemble.open)
+    Cluster.objects.update(mode=ClusterMode.ZOOKEEPER, zookeeper="z:2181")
+    cluster, items = Cluster.objects.get(), plan_removals(world.cluster, {}).items
+    ensemble.identify(cluster.kafka_id)
+    world.kafka.model.brokers[1] = False
+    client = cast("WholeClient", world.kafka)
+
+    def state() -> ReadingState:
+        return read_removals(cluster, client, items, 5)[RATE_OF_1].state
+
+    assert state() is ReadingState.READY
+    ensemble.replace(config, b'{"version":1,"config":{}}')
+    assert state() is ReadingState.REACHED
 
 
 # ---- before the start
