@@ -30,6 +30,7 @@ from kafkadash.kafka.api import (
 from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.znodes import OtherZooKeeper, WriteRefused, WriteUnanswered, ZNode, ZNodeUnusable
 from kafkadash.kafka.zookeeper import ServerRefused, open_session
+from tests.contract.certificates import new_authority, server_context
 from tests.memory_zookeeper import MemoryZooKeeper
 from tests.raised_codes import raises_code
 
@@ -243,9 +244,19 @@ def serving(answer: Callable[[socket.socket], object]) -> Iterator[str]:
             thread.join()
 
 
+def receive(client: socket.socket, count: int) -> bytes:
+    received = b""
+    while len(received) < count:
+        chunk = client.recv(count - len(received))
+        if not chunk:
+            raise ConnectionError("the client has closed")
+        received += chunk
+    return received
+
+
 def frame(client: socket.socket) -> bytes:
-    [length] = struct.unpack("!i", client.recv(4, socket.MSG_WAITALL))
-    return client.recv(length, socket.MSG_WAITALL)
+    [length] = struct.unpack("!i", receive(client, 4))
+    return receive(client, length)
 
 
 def answering(*answers: Callable[[int], bytes]) -> Callable[[socket.socket], None]:
@@ -365,6 +376,27 @@ class TestServers:
             raises_code(KafkaErrorCode.TLS_FAILED, ServerRefused),
         ):
             ask(address, tls=tls)
+
+    @pytest.mark.parametrize(("trusts", "host"), [("own", "127.0.0.1"), ("other", "127.0.0.1"), ("own", "localhost")])
+    def test_with_tls__have_to_prove_who_they_are(self, trusts: str, host: str) -> None:
+        authority = new_authority()
+        context = server_context(authority)
+        answer = answering(identify, lambda xid: data_reply(xid, b'{"brokerid":3}'))
+
+        def answer_over_tls(client: socket.socket) -> None:
+            with context.wrap_socket(client, server_side=True) as secured:
+                answer(secured)
+
+        tls = ConnectionSecurity(protocol="SSL", ca_pem=(authority if trusts == "own" else new_authority()).pem)
+        with serving(answer_over_tls) as address:
+            named = address.replace("127.0.0.1", host)
+            if (trusts, host) == ("own", "127.0.0.1"):
+                found = ask(named, tls=tls)
+                assert found is not None
+                assert found.broker_id == 3
+            else:
+                with raises_code(KafkaErrorCode.TLS_FAILED, ServerRefused, address=named):
+                    ask(named, tls=tls)
 
     def test_are_told_the_login_and_the_path(self) -> None:
         seen: list[bytes] = []
