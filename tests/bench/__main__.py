@@ -17,7 +17,7 @@ from tests.bench.bars import Bar, conclude
 
 GROUPS = {
     "changes": ["large_plan"],
-    "collect": ["collect_size", "canary_cost"],
+    "collect": ["collect_size", "ensemble_size", "canary_cost"],
     "freshness": ["freshness"],
     "execution": ["makespan", "time_left", "run_step"],
     "planner": ["planner_kip36", "planner", "planner_disks"],
