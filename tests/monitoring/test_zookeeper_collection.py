@@ -151,6 +151,22 @@ def test_a_move_through_the_api__started_by_the_mtime_of_its_topic(
     assert start_of(row_of()) == (StartedFrom.ZK_MTIME, begun, begun)
 
 
+def test_a_move_during_a_migration_to_kraft__started_before_its_znode_was_written(
+    kafka: MemoryCluster, ensemble: MemoryZooKeeper, refresh: Refresher, clock: Clock
+) -> None:
+    ensemble.write(znodes.CONTROLLER, {"version": 2, "brokerid": 3000, "kraftControllerEpoch": 4})
+    kafka.add("orders", 0, 1, 2, 3)
+    refresh("reassignments")
+    last_look = now_of(clock)
+    clock.pass_by(7)
+    kafka.move("orders", 0, 4, 2, 3)
+    write_topic(ensemble, clock, "orders", 0, adding=4, removing=1)
+    written = now_of(clock)
+    clock.pass_by(3)
+    refresh("reassignments")
+    assert start_of(row_of()) == (StartedFrom.ZK_MTIME, last_look, written)
+
+
 def test_a_topic_znode_with_other_sets__tells_no_start(
     kafka: MemoryCluster, ensemble: MemoryZooKeeper, refresh: Refresher, clock: Clock
 ) -> None:

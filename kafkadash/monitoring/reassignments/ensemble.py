@@ -96,7 +96,8 @@ class EnsembleReading:
         if written > latest:
             return None
         after = last_look and min(last_look, written)
-        return MoveStart(after if other_writes else after and written, written, StartedFrom.ZK_MTIME)
+        exact = not other_writes and not self._is_copy
+        return MoveStart(after and written if exact else after, written, StartedFrom.ZK_MTIME)
 
     def queued(self) -> list[list[Any]]:
         """Entries that are not listed, seen before and after the listing."""
@@ -105,6 +106,11 @@ class EnsembleReading:
             return []
         waiting = (batch.targets.keys() & earlier.targets.keys()) - self.listed
         return [[each.topic, each.partition, list(batch.targets[each])] for each in sorted(waiting)]
+
+    @property
+    def _is_copy(self) -> bool:
+        """Whether the controller of KRaft writes the znodes, after what it has done."""
+        return self.facts.controller is not None and self.facts.controller.migrating
 
     def _batch_of(self, row: OngoingReassignment) -> ReassignmentBatch | None:
         """The batch with this partition and target: a move through the API takes the place of its entry."""
