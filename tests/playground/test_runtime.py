@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,9 +35,11 @@ from kafkadash.devtools.playground.cluster import (
     PlaygroundLayout,
     PlaygroundState,
     choose_ports,
+    ensemble_properties,
     find_difference,
     grow_cluster,
     new_cluster,
+    node_properties,
     read_cluster,
     write_cluster,
 )
@@ -263,6 +266,36 @@ def test_brokers_that_are_added__never_take_the_id_of_a_controller_and_stand_bef
     assert [node.node_id for node in grow_cluster(cluster, None).nodes] == [1, 2, 101, 102, 103]
     hundred = new_cluster(100, None, 3, 1)
     assert grow_cluster(hundred, None).added == (104,)
+
+
+def test_a_migration__names_its_voters_to_all_nodes_and_roles_to_the_controller_only(tmp_path: Path) -> None:
+    common: dict[str, Any] = {
+        "rack": None,
+        "log_dirs": [tmp_path],
+        "metadata_dir": tmp_path,
+        "controller_ports": [9093],
+        "brokers": 1,
+        "zookeeper": "127.0.0.1:2181",
+        "migrating_to": ["101@127.0.0.1:9093"],
+    }
+    broker = node_properties(node_id=1, broker_port=9092, controller_port=None, **common).splitlines()
+    controller = node_properties(node_id=101, broker_port=None, controller_port=9093, **common).splitlines()
+    for lines in (broker, controller):
+        assert "controller.quorum.voters=101@127.0.0.1:9093" in lines
+        assert {"zookeeper.metadata.migration.enable=true", "zookeeper.connect=127.0.0.1:2181"} <= set(lines)
+    assert [[line for line in lines if line.startswith("process.roles=")] for lines in (broker, controller)] == [
+        [],
+        ["process.roles=controller"],
+    ]
+
+
+def test_an_ensemble_with_tls__has_a_secure_port_beside_the_plain_one(tmp_path: Path) -> None:
+    made = choose_ports(new_cluster(1, None, 1, 1, (), 3, ensemble_over_tls=True), set())
+    [first, *_] = made.zookeepers
+    lines = ensemble_properties(first, made.zookeepers, tmp_path, tmp_path / "keys.pem").splitlines()
+    assert {f"clientPort={first.client_port}", f"secureClientPort={first.secure_port}"} <= set(lines)
+    assert len({port for server in made.zookeepers for port in (server.client_port, server.secure_port)}) == 6
+    assert made.secured_zookeeper.split(",")[0] == f"{LOOPBACK}:{first.secure_port}"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@
 
 Names of processes: ``postgres``, ``valkey``, ``web``, ``worker-tick``, ``worker-collect``, ``worker-jobs``,
 ``worker-execute``, ``beat`` (further ones ``web-2``, ``worker-execute-2`` …), and Kafka's nodes ``kafka-1`` … (brokers)
-and ``kafka-101`` … (controllers). ``Shape(racks=())`` has no Kafka, ``Shape(webs=0, …)`` none of that service.
+and ``kafka-101`` … (controllers). ``Shape(racks=())`` has no Kafka, ``Shape(webs=0, …)`` none of that service. With
+``zookeepers`` Kafka is 3.9, with servers that the playground alone starts and stops.
 Addresses stay the same over restarts. Everything ends with the stack, also when its block fails; what a killed Python
 left running, the next stack of the same folder ends.
 Nothing here needs Django; whoever wants it in this process puts ``stack.addresses()`` into ``os.environ`` first.
@@ -45,7 +46,7 @@ from kafkadash.devtools.embedded.postgres import EmbeddedPostgres
 from kafkadash.devtools.embedded.process import ServerError, find_child, live_children, reap_leftovers, spawn, stop_all
 from kafkadash.devtools.embedded.valkey import NAME as VALKEY
 from kafkadash.devtools.embedded.valkey import EmbeddedValkey
-from kafkadash.devtools.playground.cluster import KafkaPlayground
+from kafkadash.devtools.playground.cluster import KafkaPlayground, SecuredEnsemble
 from tests.stack.keeper import Keeper, Say, Started
 from tests.waiting import wait_until
 
@@ -65,6 +66,7 @@ class Shape:
 
     racks: tuple[str, ...] = ()
     controllers: int = 3
+    zookeepers: int = 0
     dirs: int = 1
     webs: int = 1
     ticks: int = 1
@@ -82,11 +84,13 @@ class Stack:
     shape: Shape = field(default_factory=Shape)
     environment: dict[str, dict[str, str]] = field(default_factory=dict)
     say: Say = lambda _: None
+    ensemble: SecuredEnsemble | None = None
 
     def __post_init__(self) -> None:
         self.folder = self.folder.absolute()
         # Beside the folder, not in it: whoever ends what runs from a folder looks right below it.
-        self.playground = KafkaPlayground(self.folder.with_name(f"{self.folder.name}-kafka"))
+        kafka = self.folder.with_name(f"{self.folder.name}-kafka")
+        self.playground = KafkaPlayground(kafka, ensemble=self.ensemble)
         self.postgres = EmbeddedPostgres(self.folder)
         self.valkey = EmbeddedValkey(self.folder)
         self.port = 0
@@ -114,7 +118,9 @@ class Stack:
         reap_leftovers(self.folder)
         reap_leftovers(self.playground.folder)
         if self.shape.racks:
-            self.playground.up(racks=self.shape.racks, controllers=self.shape.controllers, dirs=self.shape.dirs)
+            servers = self.shape.zookeepers
+            controlled = {"zookeepers": servers} if servers else {"controllers": self.shape.controllers}
+            self.playground.up(racks=self.shape.racks, dirs=self.shape.dirs, **controlled)
             for node in self.playground.cluster.nodes:
                 self._keep(node.name, self._node_starter(node.name, node.node_id))
         self._keep(POSTGRES, lambda: Started(self.postgres.start()), has_family=True)
@@ -172,7 +178,8 @@ class Stack:
     def provision(self) -> str:
         """Users, and the playground as cluster ``demo``, with first figures read; it needs tick and collect."""
         cluster = self.playground.cluster
-        return self.manage("provision_demo", cluster.bootstrap, cluster.cluster_id)
+        beside = ("--zookeeper", cluster.zookeeper) if cluster.zookeepers else ()
+        return self.manage("provision_demo", cluster.bootstrap, cluster.cluster_id, *beside)
 
     def manage(self, *args: str) -> str:
         """``manage.py`` on this stack; its output. Raises ServerError with what it said."""

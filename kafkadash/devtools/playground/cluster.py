@@ -20,6 +20,8 @@ belongs to controllers only. Ids are written as org.apache.kafka.common.Uuid pri
 
 With ``zookeepers``, brokers of Kafka 3.9 use an ensemble of that many ZooKeeper servers instead of controllers. The
 servers start first and stop last. Brokers make their own folders; the cluster's id is made by the first of them.
+``begin_migration`` adds a controller that takes the cluster over when its brokers have been started again: they are
+between ZooKeeper and KRaft then.
 
 The nodes are configured to start quickly, to detect dead brokers fast and to rotate their logs.
 
@@ -110,12 +112,17 @@ class NodeState:
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperState:
-    """A server of the ensemble; ports are loopback TCP ports, the last two those between servers."""
+    """A server of the ensemble; ports are loopback TCP ports.
+
+    ``peer_port`` and ``election_port`` are those between servers, ``secure_port`` that of clients over TLS, None where
+    there is none.
+    """
 
     server_id: int
     client_port: int
     peer_port: int
     election_port: int
+    secure_port: int | None = None
 
     @property
     def name(self) -> str:
@@ -126,7 +133,7 @@ class ZooKeeperState:
 class PlaygroundState:
     """`dirs` is the number of log directories of each broker, `added` the ids of those it was not made with.
 
-    `zookeepers` is empty in KRaft mode; `cluster_id` is then the one that brokers have.
+    `zookeepers` is empty in KRaft mode. With ZooKeeper, `cluster_id` is that of the brokers once they serve.
     """
 
     cluster_id: str
@@ -160,6 +167,11 @@ class PlaygroundState:
     def zookeeper(self) -> str:
         """Addresses of the ensemble, as a broker's zookeeper.connect."""
         return ",".join(f"{LOOPBACK}:{server.client_port}" for server in self.zookeepers)
+
+    @property
+    def secured_zookeeper(self) -> str:
+        """Addresses of the ensemble for clients over TLS."""
+        return ",".join(f"{LOOPBACK}:{server.secure_port}" for server in self.zookeepers if server.secure_port)
 
     @property
     def controller_bootstrap(self) -> str:
@@ -203,6 +215,8 @@ def new_cluster(
     dirs: int,
     listeners: Iterable[str] = (),
     zookeepers: int = 0,
+    *,
+    ensemble_over_tls: bool = False,
 ) -> PlaygroundState:
     """A description with ports still 0. One controller is combined with broker 1, more are nodes of their own.
 
@@ -226,7 +240,8 @@ def new_cluster(
     ]
     if not combined and not zookeepers:
         nodes += [NodeState(FIRST_CONTROLLER_ID + i, None, 0, None, new_id()) for i in range(controllers)]
-    servers = tuple(ZooKeeperState(number, 0, 0, 0) for number in range(1, zookeepers + 1))
+    secure_port = 0 if ensemble_over_tls else None
+    servers = tuple(ZooKeeperState(number, 0, 0, 0, secure_port) for number in range(1, zookeepers + 1))
     return PlaygroundState(new_id(), dirs, tuple(nodes), zookeepers=servers)
 
 
@@ -287,6 +302,7 @@ def choose_ports(cluster: PlaygroundState, keep: set[str]) -> PlaygroundState:
             choose(server.client_port, server.name) or 0,
             choose(server.peer_port, server.name) or 0,
             choose(server.election_port, server.name) or 0,
+            choose(server.secure_port, server.name),
         )
         for server in cluster.zookeepers
     )
@@ -359,6 +375,18 @@ def format_nodes(
         if not _is_formatted(layout, node):
             shutil.rmtree(layout.data(node), ignore_errors=True)
             _copy_identity(template, cluster, layout, node)
+
+
+def _voters(cluster: PlaygroundState) -> list[str]:
+    """Controllers as controller.quorum.voters names them."""
+    return [f"{node.node_id}@{LOOPBACK}:{node.controller_port}" for node in cluster.controllers]
+
+
+def _read_cluster_id(layout: PlaygroundLayout, cluster: PlaygroundState) -> str:
+    """Return the id that a broker wrote into its folder, which comes from ZooKeeper."""
+    identity = layout.log_dirs(cluster, cluster.brokers[0])[0] / IDENTITY
+    lines = identity.read_text(encoding="ascii").splitlines()
+    return next(line.removeprefix("cluster.id=") for line in lines if line.startswith("cluster.id="))
 
 
 def _is_formatted(layout: PlaygroundLayout, node: NodeState) -> bool:
@@ -540,10 +568,25 @@ BROKER: Mapping[str, object] = {
 ZOOKEEPER_SESSION_MS = 3000
 # Keys of COMMON that a broker outside a quorum refuses.
 QUORUM_ONLY = frozenset({"controller.listener.names"})
+MIGRATION_LEVEL = "3.9"
+"""inter.broker.protocol.version of brokers that migrate to KRaft."""
 
 
-def ensemble_properties(server: ZooKeeperState, servers: Sequence[ZooKeeperState], data: Path) -> str:
-    """The properties file of a ZooKeeper server; one that is alone has no ensemble."""
+@dataclass(frozen=True, slots=True)
+class SecuredEnsemble:
+    """ZooKeeper servers that clients reach over TLS too: their certificate and key (PKCS 8), as PEM."""
+
+    certificate_pem: str
+    key_pem: str
+
+
+def ensemble_properties(
+    server: ZooKeeperState, servers: Sequence[ZooKeeperState], data: Path, keys: Path | None = None
+) -> str:
+    """The properties file of a ZooKeeper server; one that is alone has no ensemble.
+
+    ``keys``: a PEM file with certificate and key, for a server that has a secure port.
+    """
     values: dict[str, object] = {
         "dataDir": data,
         "clientPort": server.client_port,
@@ -556,6 +599,15 @@ def ensemble_properties(server: ZooKeeperState, servers: Sequence[ZooKeeperState
     if len(servers) > 1:
         values |= {"initLimit": 20, "syncLimit": 10}
         values |= {f"server.{each.server_id}": f"{LOOPBACK}:{each.peer_port}:{each.election_port}" for each in servers}
+    if server.secure_port is not None:
+        values |= {
+            "secureClientPort": server.secure_port,
+            "secureClientPortAddress": LOOPBACK,
+            "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
+            "ssl.keyStore.location": keys,
+            "ssl.keyStore.type": "PEM",
+            "ssl.clientAuth": "none",
+        }
     return "".join(f"{key}={_escape_property(str(value))}\n" for key, value in values.items())
 
 
@@ -572,10 +624,12 @@ def node_properties(
     secured: SecuredListener | None = None,
     secured_ports: Mapping[str, int] | None = None,
     zookeeper: str = "",
+    migrating_to: Sequence[str] = (),
 ) -> str:
     """The properties file of one node. A node with both ports is a combined broker and controller.
 
-    ``zookeeper``: addresses of the ensemble; the node is a broker that uses it.
+    ``zookeeper``: addresses of the ensemble; the node is a broker that uses it. ``migrating_to``: voters
+    (``id@host:port``) of the controllers that take its cluster over, of which the node may be one.
     """
     listeners = []
     advertised = []
@@ -604,14 +658,23 @@ def node_properties(
             advertised.append(f"{name}://{secured.listeners[name].advertised_host or LOOPBACK}:{port}")
     if zookeeper:
         values |= {"zookeeper.connect": zookeeper, "zookeeper.session.timeout.ms": ZOOKEEPER_SESSION_MS}
+    if migrating_to:
+        values |= {
+            **BROKER,
+            "zookeeper.metadata.migration.enable": "true",
+            "controller.quorum.voters": ",".join(migrating_to),
+            "inter.broker.protocol.version": MIGRATION_LEVEL,
+        }
+    elif zookeeper:
         values = {key: value for key, value in values.items() if key not in QUORUM_ONLY}
         protocols = str(values["listener.security.protocol.map"])
         values["listener.security.protocol.map"] = protocols.removeprefix("CONTROLLER:PLAINTEXT,")
-    else:
+    if not zookeeper or controller_port is not None:
         values["process.roles"] = ",".join(roles)
+        values["metadata.log.dir"] = metadata_dir
+    if not zookeeper:
         addresses = ",".join(f"{LOOPBACK}:{port}" for port in controller_ports)
         values["controller.quorum.bootstrap.servers"] = addresses
-        values["metadata.log.dir"] = metadata_dir
     values["listeners"] = ",".join(listeners)
     values["advertised.listeners"] = ",".join(advertised)
     values["log.dirs"] = ",".join(str(folder) for folder in log_dirs)
@@ -833,7 +896,8 @@ class UpReport:
 class KafkaPlayground:
     """Kafka cluster in one playground folder. Creating the object does nothing; see the module's text.
 
-    `secured` gives the brokers of a new cluster further listeners; it is to be given again for the same folder.
+    `secured` gives the brokers of a new cluster further listeners, `ensemble` its ZooKeeper servers a port for TLS;
+    both are to be given again for the same folder.
     `detached` nodes outlive this process (the command line); otherwise they belong to it, and another process that
     calls `up` on the folder is told so. `say` gets one readable line for each step. `lock` names the jars of another
     release; Kafka's tools stay those of ours.
@@ -847,8 +911,10 @@ class KafkaPlayground:
         say: Callable[[str], None] | None = None,
         secured: SecuredListener | None = None,
         lock: Path | None = None,
+        ensemble: SecuredEnsemble | None = None,
     ) -> None:
         self._lock = lock
+        self._ensemble = ensemble
         self.folder = folder.absolute()
         self.detached = detached
         self.secured = secured
@@ -882,10 +948,21 @@ class KafkaPlayground:
             # What an interrupted first start may have left carries ids that nobody knows any more.
             shutil.rmtree(self.folder / "data", ignore_errors=True)
             further = self.secured.listeners if self.secured else ()
-            cluster = new_cluster(brokers, racks, controllers or 1, dirs or 1, further, zookeepers or 0)
+            cluster = new_cluster(
+                brokers,
+                racks,
+                controllers or 1,
+                dirs or 1,
+                further,
+                zookeepers or 0,
+                ensemble_over_tls=self._ensemble is not None,
+            )
         cluster = self._configure(choose_ports(cluster, set(self._live())), runtime)
         running = self._live()
         self._join([node for node in cluster.nodes if node.name not in running], cluster, cluster.brokers, runtime)
+        if cluster.zookeepers:
+            cluster = replace(cluster, cluster_id=_read_cluster_id(self.layout, cluster))
+            write_cluster(self.folder, cluster)
         report = UpReport(time.monotonic() - prepared, prepared - began, tuple(self.status()), cluster.bootstrap)
         self._say(f"Kafka: {len(cluster.brokers)} brokers ready in {report.seconds:.1f} s at {cluster.bootstrap}")
         return report
@@ -909,6 +986,19 @@ class KafkaPlayground:
             raise ServerError(PlaygroundErrorCode.ADDED_BUT_NOT_STARTED, broker=node.node_id, fault=error) from error
         self._say(f"Kafka: broker {node.node_id} is ready and has no replicas yet")
         return node.node_id
+
+    def begin_migration(self) -> int:
+        """Add a controller to a running cluster with ZooKeeper (KIP-866); the controller's id.
+
+        It takes over once all brokers know it, which they do from their next start on. They keep using ZooKeeper.
+        Raises ServerError.
+        """
+        runtime = self._prepare_runtime(with_zookeeper=True)
+        controller = NodeState(FIRST_CONTROLLER_ID, None, 0, None, None)
+        cluster = replace(self.cluster, nodes=(*self.cluster.nodes, controller))
+        self._configure(choose_ports(cluster, set(self._live())), runtime)
+        self._start(self.cluster.controllers, runtime)
+        return controller.node_id
 
     def down(self) -> None:
         """Stop all nodes: brokers first, then controllers.
@@ -1037,15 +1127,20 @@ class KafkaPlayground:
                     secured=self.secured,
                     secured_ports=node.secured_ports,
                     zookeeper=cluster.zookeeper,
+                    migrating_to=_voters(cluster) if cluster.zookeepers else (),
                 )
                 write_atomically(self.layout.properties(node), text)
             for server in cluster.zookeepers:
                 data = self.layout.data(server)
-                write_atomically(self.layout.properties(server), ensemble_properties(server, cluster.zookeepers, data))
+                text = ensemble_properties(server, cluster.zookeepers, data, self._write_keys(server))
+                write_atomically(self.layout.properties(server), text)
                 data.mkdir(parents=True, exist_ok=True)
                 (data / "myid").write_text(f"{server.server_id}\n", encoding="ascii")
             if not cluster.zookeepers:
                 format_nodes(cluster, self.layout, runtime, self.secured.scram_arguments() if self.secured else ())
+            for node in cluster.controllers if cluster.zookeepers else ():
+                if not _is_formatted(self.layout, node):
+                    runtime.format_storage(cluster.cluster_id, self.layout.properties(node), ())
             # Only a cluster that was formatted is remembered: ids in this file and on the disk always agree.
             write_cluster(self.folder, cluster)
         except OSError as error:
@@ -1053,6 +1148,14 @@ class KafkaPlayground:
                 ServerErrorCode.FILES_NOT_WRITTEN, files="The playground's files", folder=self.folder, fault=error
             ) from error
         return cluster
+
+    def _write_keys(self, server: ZooKeeperState) -> Path | None:
+        """Return the file with the certificate and key of a ZooKeeper server, None where it has no secure port."""
+        if self._ensemble is None or server.secure_port is None:
+            return None
+        path = self.layout.properties(server).with_suffix(".pem")
+        write_atomically(path, self._ensemble.certificate_pem + self._ensemble.key_pem)
+        return path
 
     def _join(
         self, nodes: Sequence[NodeState], cluster: PlaygroundState, expected: Sequence[NodeState], runtime: KafkaRuntime
