@@ -28,15 +28,18 @@ DATA_SECONDS = 40.0
 POLL_SECONDS = 0.1
 # With these three the pages show something.
 FIRST_KINDS = (CollectorKind.METADATA, CollectorKind.REASSIGNMENTS, CollectorKind.QUORUM)
+WITHOUT_QUORUM = (CollectorKind.METADATA, CollectorKind.REASSIGNMENTS)
 
 
-def provision(bootstrap: str, kafka_id: str, passwords: Mapping[str, str]) -> str:
+def provision(bootstrap: str, kafka_id: str, passwords: Mapping[str, str], zookeeper: str = "") -> str:
     """Register the playground, make the users, return when fresh figures are stored, with a few words about it.
 
-    To do it again is harmless. Raises ServerError with a sentence.
+    ``zookeeper``: addresses of its ensemble. To do it again is harmless. Raises ServerError with a sentence.
     """
     began = time.monotonic()
     cluster = _register_cluster(bootstrap, kafka_id)
+    if cluster.zookeeper != zookeeper:
+        cluster = update_connection(ACTOR, cluster, zookeeper=zookeeper)
     job = enqueue(CONNECTION_TEST, cluster=cluster)
     # While a worker tries the connection: hashing passwords takes as long.
     _make_people(passwords)
@@ -44,7 +47,8 @@ def provision(bootstrap: str, kafka_id: str, passwords: Mapping[str, str]) -> st
     job.refresh_from_db()
     if job.state != JobState.DONE:
         raise ServerError(DemoErrorCode.DEMO_TEST_FAILED, ended=job.get_state_display(), why=job.error or "")
-    wait_for(lambda: is_fresh(cluster, FIRST_KINDS), DATA_SECONDS, "The workers stored no data of the demo cluster")
+    kinds = WITHOUT_QUORUM if zookeeper else FIRST_KINDS
+    wait_for(lambda: is_fresh(cluster, kinds), DATA_SECONDS, "The workers stored no data of the demo cluster")
     seconds = time.monotonic() - began
     return f"connection tested, fresh data after {seconds:.1f} s; users: {', '.join(PEOPLE)}"
 

@@ -47,7 +47,7 @@ from kafkadash.devtools.embedded.valkey import NAME as VALKEY
 from kafkadash.devtools.embedded.valkey import EmbeddedValkey, server_binary
 from kafkadash.devtools.errors import DemoErrorCode
 from kafkadash.devtools.playground import jars
-from kafkadash.devtools.playground.cluster import KafkaPlayground, prepare_runtime
+from kafkadash.devtools.playground.cluster import KafkaPlayground, prepare_release, prepare_runtime
 from kafkadash.devtools.playground.consumers import GROUPS, PlaygroundConsumers
 from kafkadash.devtools.playground.jars import find_java
 
@@ -463,6 +463,8 @@ THREAD_SECONDS = 8.0
 BROKER_TO_STOP = 3
 # A quorum that tolerates a failure, apart from the brokers: any broker may be stopped.
 CONTROLLERS = 3
+# With --zookeeper instead of the controllers; they tolerate a failure too.
+ZOOKEEPERS = 3
 # Spark refuses to start with less than 450 MB of heap, and the JVM counts only a part of what it is given.
 PIPELINE_HEAP = "576m"
 
@@ -472,6 +474,7 @@ class DemoOptions:
     """`given` is the user's environment, without what an environment file of an earlier demo added to it.
 
     `pipeline`: whether Spark is started, which costs a JVM of about 1 GB and a part of a processor.
+    `zookeeper`: whether Kafka is 3.9 with ZooKeeper, which has no quorum of controllers.
     """
 
     folder: Path
@@ -481,6 +484,7 @@ class DemoOptions:
     racks: tuple[str, ...]
     given: Mapping[str, str]
     pipeline: bool = True
+    zookeeper: bool = False
 
 
 class DemoSupervisor:
@@ -603,15 +607,22 @@ class DemoSupervisor:
         began = time.monotonic()
         with self._report.step("Kafka's jars and Java") as step:
             runtime = prepare_runtime(say)
+            if self._options.zookeeper:
+                runtime = prepare_release(jars.ZOOKEEPER_LOCK, say)
             step.detail = f"{len(runtime.jars.paths)} jars, Java {runtime.java.major}"
         if once:
             self._report.set_apart(time.monotonic() - began)
 
     def _start_kafka(self) -> None:
         with self._report.step("Kafka") as step:
-            self._playground.up(racks=self._options.racks, controllers=CONTROLLERS)
+            if self._options.zookeeper:
+                beside = f"Kafka 3.9, {ZOOKEEPERS} ZooKeeper servers; no controller quorum to show"
+                self._playground.up(racks=self._options.racks, zookeepers=ZOOKEEPERS)
+            else:
+                beside = f"{CONTROLLERS} controllers"
+                self._playground.up(racks=self._options.racks, controllers=CONTROLLERS, zookeepers=0)
             racks = [broker.rack or "none" for broker in self._playground.cluster.brokers]
-            step.detail = f"{len(racks)} brokers in racks {','.join(racks)}, {CONTROLLERS} controllers"
+            step.detail = f"{len(racks)} brokers in racks {','.join(racks)}, {beside}"
         # In a lane of its own that nobody waits for when the demo stops: it starts no process, and a producer whose
         # brokers are gone takes minutes to give up.
         samples = StopThread("samples", self._fill_topics)
@@ -674,7 +685,8 @@ class DemoSupervisor:
             self._folder.sign_ins(tuple(PEOPLE))
             playground = self._playground.cluster
             drain = ("--drain",) if self._drains else ()
-            arguments = ("manage.py", "provision_demo", playground.bootstrap, playground.cluster_id, *drain)
+            beside = ("--zookeeper", playground.zookeeper) if playground.zookeepers else ()
+            arguments = ("manage.py", "provision_demo", playground.bootstrap, playground.cluster_id, *beside, *drain)
             step.detail = self._child("provision", arguments, PROVISION_SECONDS)
 
     def _start_pipeline(self) -> None:

@@ -29,6 +29,9 @@ class Command(BaseCommand):
         parser.add_argument(
             "--no-pipeline", action="store_true", help="do not start Spark: no history and forecasts, 1 GB less memory"
         )
+        parser.add_argument(
+            "--zookeeper", action="store_true", help="Kafka 3.9 with three ZooKeeper servers instead of controllers"
+        )
         parser.add_argument("--reset", action="store_true", help="delete the data of an earlier demo in the folder")
         parser.add_argument(
             "--racks",
@@ -46,6 +49,7 @@ class Command(BaseCommand):
             reset=options["reset"],
             racks=tuple(options["racks"]),
             pipeline=not options["no_pipeline"],
+            zookeeper=options["zookeeper"],
             given={name: value for name, value in os.environ.items() if name not in settings.NAMES_FROM_FILE},
         )
         sys.exit(run.run_demo(chosen, say=self._say, complain=self.stderr.write))

@@ -22,12 +22,13 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("bootstrap", help="addresses of the playground's brokers")
         parser.add_argument("kafka_id", help="cluster ID of the playground")
+        parser.add_argument("--zookeeper", default="", help="addresses of its ZooKeeper servers, if it has any")
         parser.add_argument("--drain", action="store_true", help="also propose a drain as alice")
 
     def handle(self, *args: Any, **options: Any) -> None:
         passwords = DemoFolder(Path(settings.VAR_DIR)).sign_ins(tuple(PEOPLE))
         try:
-            summary = provision(options["bootstrap"], options["kafka_id"], passwords)
+            summary = provision(options["bootstrap"], options["kafka_id"], passwords, options["zookeeper"])
             if options["drain"]:
                 summary = f"{summary}; {propose_drain()}"
             self.stdout.write(summary)
