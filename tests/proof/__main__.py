@@ -25,6 +25,7 @@ PARTS = (
     "playground",
     "versions",
     "faults",
+    "zookeeper",
     "demo",
     "planner",
     "segments",
