@@ -16,7 +16,7 @@ from typing import Any
 from django.db.models import Max
 
 from kafkadash.broker_life.errors import BrokerLifeCheckTitle, BrokerLifeErrorCode
-from kafkadash.broker_life.reasons import BrokerReasonCode, CordonChanged, CordonInherited
+from kafkadash.broker_life.reasons import BrokerReasonCode, CordonChanged, CordonInherited, CordonLevelTooLow
 from kafkadash.changes.rights import NeededRight
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
@@ -24,7 +24,16 @@ from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, cod
 from kafkadash.kafka.api import ConfigChange, ConfigEntry, ConfigOrigin, ConfigResource, LogDir, WholeClient
 from kafkadash.monitoring.brokers import broker_word
 from kafkadash.monitoring.freshness import UP
-from kafkadash.monitoring.models import BrokerState, BrokerWeights, CollectorKind, ConfigSource, TopicState, is_closed
+from kafkadash.monitoring.models import (
+    BrokerState,
+    BrokerWeights,
+    Capabilities,
+    CollectorKind,
+    ConfigSource,
+    TopicState,
+    is_closed,
+)
+from kafkadash.monitoring.offers import FeatureLack, KafkaFeature, find_lack
 from kafkadash.short_runs.change_kind import make_short_kind_known
 from kafkadash.short_runs.kinds import DoneItem, Items, ItemWords, PlannedItems, ShortKind, alter_configs
 from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
@@ -48,29 +57,31 @@ class StoredCordon:
 
 
 def load_cordons(cluster: Cluster, brokers: Collection[int]) -> dict[int, StoredCordon]:
-    """Load the cordons of brokers that were ever seen. Two queries."""
+    """Load the cordons of brokers that were ever seen. Three queries."""
+    lack = find_lack(Capabilities.objects.filter(cluster=cluster).first(), KafkaFeature.CORDONS)
     weights = BrokerWeights.objects.filter(cluster=cluster, broker_id__in=brokers)
     directories = dict(weights.values_list("broker_id", "dirs"))
     rows = BrokerState.objects.filter(cluster=cluster, broker_id__in=brokers)
-    return {row.broker_id: _read_stored(row, directories.get(row.broker_id, [])) for row in rows}
+    return {row.broker_id: _read_stored(row, directories.get(row.broker_id, []), lack) for row in rows}
 
 
-def _read_stored(row: BrokerState, directories: Sequence[Mapping[str, Any]]) -> StoredCordon:
+def _read_stored(row: BrokerState, directories: Sequence[Mapping[str, Any]], lack: FeatureLack | None) -> StoredCordon:
     value, source = (row.config or {}).get(KEY, (None, ConfigSource.DEFAULT))
     own = source == ConfigSource.BROKER
-    code = None
+    fault: CodedReason | None = None
     if broker_word(row) != "up":
-        code = BrokerReasonCode.NOT_RUNNING
+        fault = PlainReason(BrokerReasonCode.NOT_RUNNING)
     elif row.config is None or not directories:
-        code = BrokerReasonCode.UNREAD
+        fault = PlainReason(BrokerReasonCode.UNREAD)
     elif any(directory["cordoned"] is None for directory in directories if not directory["error"]):
-        code = BrokerReasonCode.NO_CORDONS
-    fault = PlainReason(code) if code else None
+        fault = PlainReason(BrokerReasonCode.NO_CORDONS)
+    elif lack is not None:
+        fault = CordonLevelTooLow(lack.level, lack.release) if lack.level else PlainReason(BrokerReasonCode.NO_CORDONS)
     return StoredCordon(value if own else None, "" if own else value or "", fault)
 
 
 def plan_cordon(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
-    """Plan the ``values`` of brokers: id to value, None to unset it. Those that have it need nothing. Two queries.
+    """Plan the ``values`` of brokers: id to value, None to unset it. Those that have it need nothing. Three queries.
 
     A rollback has ``found``, the values that the run left: where another one is set, the broker is left out. While
     facts are older than the run, the value from before it is still stored.
@@ -151,7 +162,7 @@ def make_change(item: PlannedItem) -> ConfigChange:
 
 
 def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:
-    """Return why brokers do not fit their items any more, from stored rows. Two queries."""
+    """Return why brokers do not fit their items any more, from stored rows. Three queries."""
     stored = load_cordons(cluster, {item.content["broker"] for item in items})
     faults: dict[str, CodedReason] = {}
     for item in items:

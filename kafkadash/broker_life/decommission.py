@@ -20,7 +20,15 @@ from kafkadash.core.formatting import format_duration
 from kafkadash.core.messages import choose_plural
 from kafkadash.monitoring.brokers import broker_word
 from kafkadash.monitoring.freshness import CollectionFreshness, FactFreshness
-from kafkadash.monitoring.models import BrokerState, BrokerWeights, ClusterState, CollectorKind, is_closed
+from kafkadash.monitoring.models import (
+    BrokerState,
+    BrokerWeights,
+    Capabilities,
+    ClusterState,
+    CollectorKind,
+    is_closed,
+)
+from kafkadash.monitoring.offers import FeatureLack, KafkaFeature, find_lack
 from kafkadash.planning.proposal import DRAIN, REPLACE
 from kafkadash.planning.proposal import KIND as REASSIGNMENT
 
@@ -104,11 +112,14 @@ _RESULTS = {
 class BrokerFacts:
     """A broker as stored. ``weights`` is None where its disks were never read.
 
+    ``no_cordons``: why the cluster does not offer cordons, None where it does or where that is not known.
+
     ``hidden``: at least so many topics were not visible when disks were last read; None is not known.
     """
 
     row: BrokerState
     weights: BrokerWeights | None
+    no_cordons: FeatureLack | None
     adding: int
     hidden: int | None
     metadata: FactFreshness
@@ -130,13 +141,14 @@ class BrokerFacts:
 
 
 def load_facts(cluster: Cluster, row: BrokerState, standing: CollectionFreshness) -> BrokerFacts:
-    """Load the facts behind the steps. Three queries."""
+    """Load the facts behind the steps. Four queries."""
     weights = BrokerWeights.objects.filter(cluster=cluster, broker_id=row.broker_id).first()
     read = standing.freshness_of(CollectorKind.LOG_DIRS)
     hidden = ClusterState.objects.filter(cluster=cluster).values_list("hidden_topics", flat=True).first()
     return BrokerFacts(
         row=row,
         weights=weights,
+        no_cordons=find_lack(Capabilities.objects.filter(cluster=cluster).first(), KafkaFeature.CORDONS),
         adding=unregister.count_adding(cluster, row.broker_id),
         hidden=hidden,
         metadata=standing.freshness_of(CollectorKind.METADATA),
@@ -210,6 +222,7 @@ def name_page(facts: BrokerFacts, steps: Sequence[DecommissionStep]) -> str:
 
 
 Judged = tuple[StepState, str]
+_NO_TOPICS = "Create no topics until the broker is stopped."
 
 
 def _judge_cordon(facts: BrokerFacts) -> Judged:
@@ -223,7 +236,10 @@ def _judge_cordon(facts: BrokerFacts) -> Judged:
     if not facts.stopped and facts.disks.stale:
         return StepState.UNKNOWN, "The data of its log directories is stale."
     if any(directory["cordoned"] is None for directory in directories if not directory["error"]):
-        return StepState.NOT_OFFERED, "Kafka cordons from 4.3 on. Create no topics until the broker is stopped."
+        return StepState.NOT_OFFERED, f"Kafka cordons from 4.3 on. {_NO_TOPICS}"
+    if facts.no_cordons is not None and not facts.stopped:
+        needed = facts.no_cordons.level or "software"
+        return StepState.NOT_OFFERED, f"The {needed} of the cluster is below Kafka 4.3, which cordons. {_NO_TOPICS}"
     failed = sum(bool(directory["error"]) for directory in directories)
     offline = f", {failed:,} of them offline" if failed else ""
     closed = sum(map(is_closed, directories))

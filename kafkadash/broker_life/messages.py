@@ -38,6 +38,10 @@ BROKER_LIFE_MESSAGES: Mapping[BrokerReasonCode, MessageTemplate] = {
     BrokerReasonCode.NO_CORDONS: MessageTemplate(
         "The broker does not report cordoned directories.", "Upgrade it to Kafka 4.3 or newer."
     ),
+    BrokerReasonCode.LEVEL_TOO_LOW: MessageTemplate(
+        "{feature} is below that of Kafka {release}, which cordons need.",
+        "Raise it with kafka-features.sh upgrade --release-version {release}.",
+    ),
     BrokerReasonCode.UNREAD: MessageTemplate(
         "The log directories or configs of the broker were not read.", "Wait for the next refresh."
     ),

@@ -13,6 +13,7 @@ class BrokerReasonCode(StrEnum):
     NOT_REGISTERED = "broker-change-not-registered"
     NOT_RUNNING = "broker-change-not-running"
     NO_CORDONS = "broker-change-no-cordons"
+    LEVEL_TOO_LOW = "broker-change-level-too-low"
     UNREAD = "broker-change-unread"
     CORDON_CHANGED = "broker-change-cordon-changed"
     CORDON_INHERITED = "broker-change-cordon-inherited"
@@ -35,6 +36,13 @@ class CordonInherited(CodedReason, code=BrokerReasonCode.CORDON_INHERITED):
     """``value`` that the broker has from its file or from the cluster default."""
 
     value: str
+
+
+class CordonLevelTooLow(CodedReason, code=BrokerReasonCode.LEVEL_TOO_LOW):
+    """``feature`` whose level in force is below that of ``release``, though the brokers run it."""
+
+    feature: str
+    release: str
 
 
 class BrokerHostsReplicas(CodedReason, code=BrokerReasonCode.HOSTS_REPLICAS):

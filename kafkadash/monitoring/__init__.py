@@ -17,6 +17,7 @@ PUBLIC_MODULES = (
     "groups.shares",
     "groups.window",
     "models",
+    "offers",
     "ownership",
     "partitions",
     "quorum.collector",

@@ -29,6 +29,7 @@ from kafkadash.monitoring.models import (
     ConfigDrift,
     ConfigSource,
 )
+from kafkadash.monitoring.offers import list_lacks
 
 MOST_BROKERS, MOST_LINKS = 10, 3
 METADATA_VERSION = "metadata.version"
@@ -208,6 +209,7 @@ def drift_context(
         "mixed_since": capable.mixed_since if capable else None,
         "differing_software": list_differing_software(software),
         "features": list_features(capable.features) if capable else [],
+        "lacks": list_lacks(capable),
         "differing_configs": differing,
         "title": f"{cluster.name}: the comparison is old"
         if any(each.stale and each.taken_at for each in (versions, configs))

@@ -13,7 +13,7 @@ from kafkadash.changes.errors import ChangeRefused
 from kafkadash.changes.risk import RiskCode, RiskLevel, level_of
 from kafkadash.core.messages import as_message
 from kafkadash.kafka.api import ConfigResource, ItemError
-from kafkadash.monitoring.models import BrokerState, BrokerWeights
+from kafkadash.monitoring.models import BrokerState, BrokerWeights, Capabilities
 from kafkadash.short_runs.plans import check_items
 from kafkadash.short_runs.rollback import propose_rollback
 from tests.broker_life.conftest import EMPTY, BrokerWorld
@@ -99,6 +99,20 @@ def test_plan__broker_cannot_be_changed__says_why(
 
 def test_plan__kafka_is_older_than_cordons__says_so(world: BrokerWorld) -> None:
     BrokerWeights.objects.filter(broker_id=EMPTY).update(dirs=[directory("/data/a", cordoned=None)])
+    assert left_out(world) == [BrokerReasonCode.NO_CORDONS]
+
+
+def test_plan__feature_level_is_older_than_cordons__names_it_until_it_is_raised(world: BrokerWorld) -> None:
+    features = {"metadata.version": {"finalized": 29, "supported": [7, 30]}}
+    capable = Capabilities.objects.create(
+        cluster=world.cluster, apis={"35": [1, 5]}, features=features, changed_at=world.clock
+    )
+    assert left_out(world) == [BrokerReasonCode.LEVEL_TOO_LOW]
+    capable.features["metadata.version"]["finalized"] = 30
+    capable.save()
+    assert plan_cordon(world.cluster, {"values": {str(EMPTY): "*"}}).items
+    capable.apis["35"] = [1, 4]
+    capable.save()
     assert left_out(world) == [BrokerReasonCode.NO_CORDONS]
 
 

@@ -10,6 +10,7 @@ from django.test import Client
 
 from kafkadash.accounts.models import User
 from kafkadash.monitoring.models import BrokerState, Capabilities, ConfigCatalog, ConfigDrift
+from kafkadash.monitoring.offers import KafkaFeature, list_lacks
 from tests.factories import NOW, watched
 from tests.pages.conftest import Page
 
@@ -56,6 +57,22 @@ def test_brokers_that_differ__are_shown_with_what_may_be_raised_and_where_to_edi
     assert "group.version 0 0 to 1 1" in features
     assert "metadata.version 4.1-IV1 3.3-IV3 to 4.2-IV1 4.2-IV1" in features
     assert "share.version 0 not by all –" in features
+
+
+def test_features_that_are_not_available__are_listed_with_the_release_that_has_them(
+    get_page: Callable[[str], Page],
+) -> None:
+    demo = watched("demo")
+    apis = {"35": [1, 5], "45": [0, 1], "55": [0, 2], "60": [0, 2], "64": [0, 0], "69": [0, 1], "75": [0, 0]}
+    levels = {"metadata.version": 29, "group.version": 1, "eligible.leader.replicas.version": 1}
+    features = {name: {"finalized": level, "supported": [0, 30]} for name, level in levels.items()}
+    alike = {"release": "4.3", "apis": {}, "features": {}, "brokers": [1, 2, 3]}
+    Capabilities.objects.create(cluster=demo, apis=apis, features=features, software=[alike], changed_at=NOW)
+    rows = get_page(ADDRESS).find("[data-lack]")
+    assert [row.get("data-lack") for row in rows] == ["share-groups", "streams-groups", "share-lag", "cordons"]
+    lacks = {lack.feature: (lack.level, lack.needed, lack.current) for lack in list_lacks(demo.capabilities)}
+    assert lacks[KafkaFeature.CORDONS] == ("metadata.version", 30, 29)
+    assert lacks[KafkaFeature.SHARE_GROUPS] == ("", 0, 0)
 
 
 def test_brokers_alike_or_not_read__say_so(get_page: Callable[[str], Page]) -> None:

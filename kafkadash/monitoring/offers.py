@@ -1,0 +1,99 @@
+"""Features that not every release of Kafka has, and whether a cluster offers them, by its ``Capabilities``.
+
+A feature needs an API at some version on every broker, a feature level (KIP-584) in force, or both. What a cluster
+lacks is named with the release that has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+from kafkadash.monitoring.models import Capabilities
+
+
+class KafkaFeature(StrEnum):
+    QUORUM_LAG = "quorum-lag"
+    FENCED_BROKERS = "fenced-brokers"
+    UNREGISTER = "unregister"
+    FACTOR_GUARD = "factor-guard"
+    ELIGIBLE_REPLICAS = "eligible-replicas"
+    CONSUMER_PROTOCOL = "consumer-protocol"
+    SHARE_GROUPS = "share-groups"
+    SHARE_LAG = "share-lag"
+    STREAMS_GROUPS = "streams-groups"
+    CORDONS = "cordons"
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureNeed:
+    """``apis``: API key to the least version. ``level``: feature and least level in force, None for none.
+
+    ``release`` is the first with all of it.
+    """
+
+    words: str
+    release: str
+    apis: Mapping[int, int]
+    level: tuple[str, int] | None = None
+
+
+NEEDS: Mapping[KafkaFeature, FeatureNeed] = MappingProxyType(
+    {
+        KafkaFeature.QUORUM_LAG: FeatureNeed("Lag of controllers in time", "3.3 in KRaft mode", {55: 1}),
+        KafkaFeature.FENCED_BROKERS: FeatureNeed("Fenced brokers", "4.0", {60: 2}),
+        KafkaFeature.UNREGISTER: FeatureNeed("Unregistering of brokers", "4.0", {60: 2, 64: 0}),
+        KafkaFeature.CONSUMER_PROTOCOL: FeatureNeed(
+            "Consumer groups of the new protocol", "4.0", {69: 0}, ("group.version", 1)
+        ),
+        KafkaFeature.ELIGIBLE_REPLICAS: FeatureNeed(
+            "Eligible leader replicas", "4.0", {75: 0}, ("eligible.leader.replicas.version", 1)
+        ),
+        KafkaFeature.FACTOR_GUARD: FeatureNeed("Kafka refuses another replication factor", "4.1", {45: 1}),
+        KafkaFeature.SHARE_GROUPS: FeatureNeed("Share groups", "4.1", {77: 1, 90: 0}, ("share.version", 1)),
+        KafkaFeature.STREAMS_GROUPS: FeatureNeed("Streams groups", "4.1", {89: 0}, ("streams.version", 1)),
+        KafkaFeature.SHARE_LAG: FeatureNeed("Lag of share groups", "4.2", {90: 1}, ("share.version", 1)),
+        KafkaFeature.CORDONS: FeatureNeed("Cordons of log directories", "4.3", {35: 5}, ("metadata.version", 30)),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureLack:
+    """What a cluster needs for a feature. ``level``: feature whose level is too low; '' where the software is too old.
+
+    ``current`` is that level, 0 where none is in force.
+    """
+
+    feature: KafkaFeature
+    release: str
+    level: str = ""
+    needed: int = 0
+    current: int = 0
+
+    @property
+    def words(self) -> str:
+        return NEEDS[self.feature].words
+
+
+def find_lack(capable: Capabilities | None, feature: KafkaFeature) -> FeatureLack | None:
+    """Return why a cluster does not offer a feature; None where it does, and where its versions were never read."""
+    if capable is None or not capable.apis:
+        return None
+    need = NEEDS[feature]
+    for key, version in need.apis.items():
+        offered = capable.apis.get(str(key))
+        if offered is None or offered[1] < version:
+            return FeatureLack(feature, need.release)
+    if need.level is None:
+        return None
+    name, needed = need.level
+    current = (capable.features.get(name) or {}).get("finalized") or 0
+    return FeatureLack(feature, need.release, name, needed, current) if current < needed else None
+
+
+def list_lacks(capable: Capabilities | None) -> Sequence[FeatureLack]:
+    """Return what a cluster does not offer, in the order of releases."""
+    return [lack for feature in NEEDS if (lack := find_lack(capable, feature))]
