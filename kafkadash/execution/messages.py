@@ -122,7 +122,7 @@ ROW_MESSAGES: Mapping[RowReasonCode, MessageTemplate] = {
         "Check why the controller fences it. The move proceeds when the broker is unfenced.",
     ),
     RowReasonCode.BROKER_NOT_REGISTERED: MessageTemplate(
-        "Broker {broker} is not registered, so the move would not complete.",
+        "The cluster does not list broker {broker}, so the move would not complete.",
         "Start the broker, or cancel the move and plan it again.",
     ),
     RowReasonCode.RATE_IN_USE: MessageTemplate(

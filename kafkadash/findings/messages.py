@@ -130,7 +130,7 @@ FINDING_MESSAGES: Mapping[FindingCode, FindingTemplate] = {
     FindingCode.DOWN_FENCED: _template(
         _DOWN, _IS_DOWN, "Fenced by the controller: registered, but sends no heartbeats"
     ),
-    FindingCode.DOWN_NOT_REGISTERED: _template(_DOWN, _IS_DOWN, "Not registered with the controller"),
+    FindingCode.DOWN_NOT_REGISTERED: _template(_DOWN, _IS_DOWN, "Not listed by the cluster: stopped, or unregistered"),
     FindingCode.DOWN_SILENT: _template(
         "Broker {broker} does not respond to kafkadash and hosts {replicas:# replica|# replicas}.",
         "Broker {broker} is unreachable",
@@ -148,9 +148,9 @@ FINDING_MESSAGES: Mapping[FindingCode, FindingTemplate] = {
         "Registered, but sends no heartbeats",
     ),
     FindingCode.AWAY_NOT_REGISTERED: _template(
-        "Broker {broker} is not registered. It hosts no replicas.",
-        "Empty broker {broker} is unregistered",
-        "No longer registered with the controller",
+        "The cluster does not list broker {broker}. It hosts no replicas.",
+        "Empty broker {broker} is not listed",
+        "Stopped, or no longer registered with the controller",
     ),
     FindingCode.AWAY_SILENT: _template(
         "Broker {broker} does not respond to kafkadash. It hosts no replicas.",

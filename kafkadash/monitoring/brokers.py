@@ -157,7 +157,7 @@ def _broker_row(
 def broker_state(broker: BrokerState, freshness: FactFreshness) -> tuple[str, str]:
     """Return the broker's state and the word for it; for stale data the state is "unknown" and the word in the past."""
     code = broker_word(broker)
-    word = _BROKER_WORDS[code]
+    word = _name_state(broker)
     if freshness.stale:
         return "unknown", f"Was {word}"
     if code == "up":
@@ -166,6 +166,12 @@ def broker_state(broker: BrokerState, freshness: FactFreshness) -> tuple[str, st
 
 
 _BROKER_WORDS = {"up": "up", "fenced": "fenced", "silent": "unreachable", "gone": "unregistered"}
+
+
+def _name_state(broker: BrokerState) -> str:
+    """Name the broker's state. Before Kafka 4.0 a broker that is stopped is not listed, registered or not."""
+    code = broker_word(broker)
+    return "not listed" if code == "gone" and broker.fenced is None else _BROKER_WORDS[code]
 
 
 def broker_word(broker: BrokerState) -> str:
@@ -654,11 +660,11 @@ def _list_moves(cluster: Cluster, broker: int, now: datetime) -> dict[str, Any]:
 def _broker_title(broker: BrokerState, freshness: FactFreshness) -> str:
     name = f"Broker {broker.broker_id}"
     if freshness.stale and freshness.age_s is not None:
-        return f"{name} was {_BROKER_WORDS[broker_word(broker)]} {format_duration(freshness.age_s)} ago"
+        return f"{name} was {_name_state(broker)} {format_duration(freshness.age_s)} ago"
     replicas = choose_plural("# replica|# replicas", broker.replicas)
     partitions = choose_plural("# partition|# partitions", broker.leaders)
     if broker.gone_at is not None:
-        return f"{name} is unregistered, {replicas if broker.replicas else 'no replicas'} assigned"
+        return f"{name} is {_name_state(broker)}, {replicas if broker.replicas else 'no replicas'} assigned"
     if broker.fenced:
         return f"{name} is fenced, {f'{replicas} out of service' if broker.replicas else 'hosts no replicas'}"
     if broker.silent_since is not None:

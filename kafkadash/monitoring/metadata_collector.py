@@ -409,11 +409,16 @@ def _learn_identity(cluster: Cluster, described: ClusterDescription) -> None:
         Cluster.objects.filter(pk=cluster.pk).update(other_kafka_id="")
 
 
+def _count_fenced(brokers: Sequence[BrokerInfo]) -> int | None:
+    """Count fenced brokers; None where the cluster does not tell which are (before Kafka 4.0)."""
+    return None if any(b.fenced is None for b in brokers) else sum(1 for b in brokers if b.fenced)
+
+
 def _cluster_figures(described: ClusterDescription, topics: CollectedTopics) -> dict[str, int | None]:
     present = {b.id for b in described.brokers}
     return {
         "brokers": len(present),
-        "brokers_fenced": sum(1 for b in described.brokers if b.fenced),
+        "brokers_fenced": _count_fenced(described.brokers),
         "brokers_gone": len(topics.replicas.keys() - present),
         "brokers_without_rack": sum(1 for b in described.brokers if b.rack is None),
         "racks": len({b.rack for b in described.brokers if b.rack is not None}),

@@ -1020,7 +1020,7 @@ CHECK_MESSAGES: Mapping[CheckErrorCode, MessageTemplate] = {
         "Lower min.insync.replicas first, or plan with more replicas.",
     ),
     CheckErrorCode.TARGET_NOT_REGISTERED: MessageTemplate(
-        "Broker {broker} is not registered; moves to it would never finish.", "Start it, or plan without it."
+        "The cluster does not list broker {broker}; moves to it would never finish.", "Start it, or plan without it."
     ),
     CheckErrorCode.TARGET_FENCED: MessageTemplate(
         "Broker {broker} is fenced; moves to it would never finish.",

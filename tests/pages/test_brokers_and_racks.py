@@ -301,6 +301,7 @@ def test_brokers_that_hold_replicas_and_were_never_seen_are_not_forgotten(get_pa
         ({"fenced": True, "replicas": 1}, "Broker 2 is fenced, 1 replica out of service"),
         ({"fenced": True, "replicas": 0}, "Broker 2 is fenced, hosts no replicas"),
         ({"gone_at": NOW - timedelta(hours=1)}, "Broker 2 is unregistered, 229 replicas assigned"),
+        ({"gone_at": NOW, "fenced": None}, "Broker 2 is not listed, 229 replicas assigned"),
         ({"gone_at": NOW - timedelta(days=3), "replicas": 0}, "Broker 2 is unregistered, no replicas assigned"),
     ],
 )
