@@ -9,13 +9,15 @@ of them: six idle nodes would take a quarter of a processor for the rest of the 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.embedded_plugin import RUN_FOLDER
+from tests.kafka_releases import RELEASES, ZOOKEEPER, has_quorum, name_asked, parse_release, release_asked
 
 if TYPE_CHECKING:
     from _pytest.fixtures import SubRequest
@@ -26,6 +28,42 @@ RACKS = ("a", "b", "c")
 GROUP, CLUSTER = "kraft", "playground"
 
 _running: list[tuple[pytest.FixtureDef[KafkaPlayground], SubRequest]] = []
+_left_out = pytest.StashKey[list[str]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_left_out] = []
+    config.addinivalue_line("markers", "needs_release(release): of a feature that older releases of Kafka do not have")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what the release of KAFKADASH_RELEASE does not have; the end of the run says what and why."""
+    if not name_asked():
+        return
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    for item in items:
+        reason = _find_lack(item)
+        (left_out if reason else kept).append(item)
+        if reason:
+            config.stash[_left_out].append(f"{item.nodeid}: {reason}")
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = kept
+
+
+def _find_lack(item: pytest.Item) -> str:
+    """Return what the cluster lacks for a test, '' where it has all."""
+    if item.get_closest_marker("quorum") and not has_quorum():
+        return "needs KRaft mode"
+    needed = item.get_closest_marker("needs_release")
+    return f"needs Kafka {needed.args[0]}" if needed and release_asked() < parse_release(needed.args[0]) else ""
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if lines := config.stash[_left_out]:
+        terminalreporter.section(f"not of {name_asked()}")
+        for line in lines:
+            terminalreporter.write_line(line)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -75,15 +113,28 @@ def kafka_runtime() -> None:
 @pytest.fixture(scope="session")
 def playground(kafka_runtime: None) -> Iterator[KafkaPlayground]:
     """Of the release that KAFKADASH_RELEASE names ("zookeeper": 3.9 with it), by default the playground's own."""
-    from kafkadash.devtools.playground.cluster import KafkaPlayground
-    from tests.kafka_releases import RELEASES
-
-    release = os.environ.get("KAFKADASH_RELEASE", "")
     # Right below the run's folder: whoever ends that folder ends what runs from here, also after a kill.
     folder = Path(os.environ[RUN_FOLDER]) / f"kafka-{os.environ.get('PYTEST_XDIST_WORKER', 'single')}"
-    playground = KafkaPlayground(folder, lock=RELEASES.get(release))
-    mode = {"zookeepers": 1} if release == "zookeeper" else {"controllers": 3}
-    playground.up(brokers=len(RACKS), racks=RACKS, dirs=2, **mode)
+    with running_release(folder, brokers=len(RACKS), racks=RACKS, controllers=3) as playground:
+        yield playground
+
+
+@contextmanager
+def running_release(
+    folder: Path, *, brokers: int, racks: Sequence[str], controllers: int = 1
+) -> Iterator[KafkaPlayground]:
+    """A cluster of the release that KAFKADASH_RELEASE names, whose brokers have two log directories each.
+
+    With ZooKeeper it has one server of it in the place of controllers.
+    """
+    from kafkadash.devtools.playground.cluster import KafkaPlayground
+
+    name = name_asked()
+    playground = KafkaPlayground(folder, lock=RELEASES[name] if name not in ("", ZOOKEEPER) else None)
+    if has_quorum():
+        playground.up(brokers=brokers, racks=racks, dirs=2, controllers=controllers)
+    else:
+        playground.up(brokers=brokers, racks=racks, dirs=2, zookeepers=1)
     try:
         yield playground
     finally:

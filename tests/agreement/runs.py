@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from django.db.models.functions import Now
 
@@ -31,6 +32,7 @@ from kafkadash.planning.proposal import EXPLICIT, KIND, PlanInput, options_json
 from kafkadash.planning.stored_topology import load_topology
 from tests.agreement.tools import Tools
 from tests.frozen_nodes import fenced_broker
+from tests.kafka_releases import has_quorum
 from tests.waiting import wait_until
 
 READ = (
@@ -240,3 +242,14 @@ def broker_hung(playground: KafkaPlayground, tools: Tools, broker: int) -> Itera
         assert tools.fenced(broker)
         yield
     wait_until(lambda: not tools.fenced(broker), f"broker {broker} is back", 60)
+    if not has_quorum():
+        wait_until(lambda: _takes_configs(playground, broker), f"broker {broker} has a session with ZooKeeper", 60)
+
+
+def _takes_configs(playground: KafkaPlayground, broker: int) -> bool:
+    """Return whether a broker writes configs, by one that nobody has set."""
+    try:
+        alter(playground, broker, num_recovery_threads_per_data_dir=None)
+    except KafkaException:
+        return False
+    return True

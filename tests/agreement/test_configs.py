@@ -40,7 +40,7 @@ def test_configs__are_set_as_approved__and_rolled_back(
         ("--entity-type", "brokers", "--entity-name", "2"),
         ("--entity-type", "brokers", "--entity-default"),
     )
-    tools.run("configs", "--alter", *of_topic, "--add-config", "preallocate=true")
+    tools.set_config(topic, preallocate="true")
     before = told(tools, *of_topic)
     for kind in READ:
         refresh(kind)
@@ -118,6 +118,6 @@ def test_configs__kafkas_tool_was_quicker__turns_stale(
     edits = [{"of": "topic", "ids": [topic_id], "key": "retention.ms", "value": "3600000"}]
     change = queue(cluster, KIND, {"edits": edits}, operator)
     entity = ("--entity-type", "topics", "--entity-name", topic)
-    tools.run("configs", "--alter", *entity, "--add-config", "retention.ms=7200000")
+    tools.set_config(topic, retention_ms="7200000")
     assert step_until(change, RequestState.STALE) is None
     assert told(tools, *entity)["retention.ms"] == "7200000"

@@ -25,6 +25,7 @@ from kafkadash.kafka.mutations import WireClient
 from kafkadash.monitoring.models import CollectorKind, GroupState
 from tests.agreement.conftest import Refresher, TopicMaker
 from tests.agreement.tools import Tools
+from tests.kafka_releases import NEWER_PROTOCOL
 from tests.waiting import wait_until
 
 DEADLINE = 20.0
@@ -33,7 +34,7 @@ JOINED_S = 90  # in a group of KIP-848 members hear of their partitions with a h
 CLASSIC, NEWER, SLOW, STOPPED, DONE = "agree-classic", "agree-newer", "agree-slow", "agree-stopped", "agree-done"
 GROUPS = (
     ConsumerReading(CLASSIC, GroupBehaviour.HEALTHY, members=2),
-    ConsumerReading(NEWER, GroupBehaviour.HEALTHY, members=2, protocol="consumer"),
+    ConsumerReading(NEWER, GroupBehaviour.HEALTHY, members=2, protocol=NEWER_PROTOCOL),
     ConsumerReading(SLOW, GroupBehaviour.LAGGING),
     ConsumerReading(STOPPED, GroupBehaviour.STOPPED),
     ConsumerReading(DONE, GroupBehaviour.STOPPED, topic=QUIET),

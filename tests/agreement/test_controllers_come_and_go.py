@@ -26,6 +26,7 @@ from tests.frozen_nodes import fenced_broker, freeze_nodes, frozen_nodes, thaw_n
 from tests.pages.conftest import Page
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.quorum
 BROKERS = (1, 2, 3)
 CHANGE_S = 20.0
 """A new leader is there in a few seconds; on a busy machine in more. Minutes would be wrong."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 
+import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from django.utils import timezone
 
@@ -25,6 +27,20 @@ RECORDS = 100
 FACTS = (CollectorKind.METADATA, CollectorKind.CONFIGS, CollectorKind.METADATA)
 
 
+@pytest.fixture
+def keeps_elr(tools: Tools) -> Iterator[None]:
+    """The cluster keeps eligible replicas; one of 4.0 does so for the length of a test."""
+    if tools.features()[ELR_FEATURE][2] != "0":
+        yield
+        return
+    tools.run("features", "upgrade", "--feature", f"{ELR_FEATURE}=1")
+    yield
+    tools.run("features", "downgrade", "--feature", f"{ELR_FEATURE}=0")
+    tools.delete_config(None, "min.insync.replicas")  # raising the level has set it
+
+
+@pytest.mark.needs_release("4.0")
+@pytest.mark.usefixtures("keeps_elr")
 def test_isr_lost__replica_of_the_elr_leads_as_simulated_and_judged(
     cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, playground: KafkaPlayground, tools: Tools
 ) -> None:

@@ -23,6 +23,7 @@ from tests.agreement.short_runs import DEADLINE_S, queue, step_until
 from tests.agreement.test_cluster_facts import run_command
 from tests.agreement.test_consumer_groups import rows
 from tests.agreement.tools import Tools
+from tests.kafka_releases import NEWER_PROTOCOL
 from tests.waiting import wait_until
 
 BEGIN = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=1)  # within the retention of topics
@@ -98,7 +99,7 @@ def test_groups__are_reset_and_deleted_as_kafkas_tool_would(
     cluster: Cluster, refresh: Refresher, tools: Tools, operator: User, topic: str, join: Join
 ) -> None:
     classic, newer = f"{topic}-classic", f"{topic}-newer"
-    members = [join(classic, topic, "classic"), join(newer, topic, "consumer")]
+    members = [join(classic, topic, "classic"), join(newer, topic, NEWER_PROTOCOL)]
     for kind in READ:
         refresh(kind)
     for group in (classic, newer):

@@ -59,6 +59,7 @@ def number(text: str) -> int | None:
     return None if text == "-" else int(text)
 
 
+@pytest.mark.needs_release("4.1")
 def test_share_group__start_offsets_lag_and_members__equal_kafka_share_groups(
     cluster: Cluster, refresh: Refresher, playground: KafkaPlayground, tools: Tools, make_topic: TopicMaker
 ) -> None:
@@ -216,6 +217,7 @@ class StreamsMember:
         return found[-1]
 
 
+@pytest.mark.needs_release("4.1")
 def test_streams_group__state_members_offsets_and_lag__equal_kafka_streams_groups(
     cluster: Cluster,
     refresh: Refresher,
@@ -264,6 +266,7 @@ def test_streams_group__state_members_offsets_and_lag__equal_kafka_streams_group
     assert admin.describe_groups([group], deadline=DEADLINE) == {}
 
 
+@pytest.mark.needs_release("4.1")
 def test_streams_group__of_topics_that_differ__reads_partitions_that_exist(
     playground: KafkaPlayground, admin: WireClient, make_topic: TopicMaker
 ) -> None:

@@ -86,7 +86,7 @@ def test_reassignments__topic_deleted_while_it_moves__end_as_topic_deleted(
     tools.run("topics", "--delete", "--topic", topic)
     mover.forget(topic)
     wait_until(lambda: tools.replicas(topic) == (), "no broker knows the topic any more", 30)
-    assert topic not in {move.topic for move in tools.moves()}
+    wait_until(lambda: topic not in {move.topic for move in tools.moves()}, "its move is not listed any more", 30)
     refresh(CollectorKind.REASSIGNMENTS)
     row = ReassignmentSnapshot.objects.get(cluster=cluster, topic=topic)
     assert row.outcome == MoveOutcome.TOPIC_DELETED
@@ -249,7 +249,12 @@ def test_directories_that_the_file_names_get_the_sentences_of_the_tool(
     verify: Verify, make_topic: TopicMaker, tools: Tools
 ) -> None:
     topic = make_topic([[1, 2]])
-    here = {broker: path for broker, dirs in tools.sizes(topic).items() for path, held in dirs.items() if held}
+
+    def find_directories() -> dict[int, str]:
+        return {broker: path for broker, dirs in tools.sizes(topic).items() for path, held in dirs.items() if held}
+
+    wait_until(lambda: find_directories().keys() == {1, 2}, "both brokers have their replica", 30)
+    here = find_directories()
     other = next(path for path in tools.all_sizes([2])[2] if path != here[2])
     verdicts, theirs = verify([row(topic, 0, [1, 2], log_dirs=[here[1], other])])
     assert sentences(verdicts) == sorted(theirs)

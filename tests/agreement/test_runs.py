@@ -36,7 +36,7 @@ from kafkadash.core.json_columns import pack_dataclass
 from kafkadash.core.messages import coded
 from kafkadash.devtools.playground.cluster import KafkaPlayground
 from kafkadash.devtools.playground.load import LoadTopic, load_topics, produce_steadily
-from kafkadash.execution.engine.reasons import BrokerAway, DestinationAway, TopicCreatedAgain
+from kafkadash.execution.engine.reasons import BrokerAway, BrokerNotRegistered, DestinationAway, TopicCreatedAgain
 from kafkadash.execution.models import Execution, Move, RunOutcome, ThrottleEntry
 from kafkadash.execution.progress import measure as run_measure
 from kafkadash.execution.progress import stuck as run_stuck
@@ -57,6 +57,7 @@ from kafkadash.planning.stored_topology import load_topology
 from tests.agreement.conftest import Mover, Refresher, TopicMaker
 from tests.agreement.runs import SLOW, Requests, braked, broker_hung
 from tests.agreement.tools import Tools
+from tests.kafka_releases import tells_fenced
 from tests.pages.conftest import Page
 from tests.planning.plans import planned
 from tests.waiting import wait_until
@@ -209,7 +210,7 @@ def test_a_destination_that_is_stopped__before_it_blocks_with_a_sentence__during
     with broker_hung(playground, tools, 3):
         run.start().step()
         assert run.state == RequestState.QUEUED
-        assert run.execution.blocked == BrokerAway(3)
+        assert run.execution.blocked == (BrokerAway(3) if tells_fenced() else BrokerNotRegistered(3))
         assert tools.moves() == []
         assert tools.throttles(topic, 1, 2) == {}
 
@@ -237,7 +238,7 @@ def test_a_topic_deleted_and_made_again_while_it_moves__ends_its_rows_and_nothin
     run = requests.approved({(topic, 0): [1, 3], (other, 0): [1, 3]}).start()
     run.until_moving(topic)
     tools.run("topics", "--delete", "--topic", topic)
-    wait_until(lambda: topic not in tools.topics(), "it is deleted", 30)
+    wait_until(lambda: tools.replicas(topic) == (), "it is deleted", 30)
     load_topics(playground.bootstrap, [LoadTopic(topic, placement=[[1, 2]])])
     run.until(lambda: run.row(topic).state == "topic_deleted", "its row ends")
     assert run.row(topic).reason == TopicCreatedAgain(topic)

@@ -13,8 +13,10 @@ from typing import Any
 
 from kafkadash.devtools.playground.cluster import KafkaPlayground
 from tests.contract import raw
+from tests.kafka_releases import has_quorum, tells_fenced
 from tests.waiting import wait_until
 
+ELR_FEATURE = "eligible.leader.replicas.version"
 LIST_OFFSETS, METADATA, DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS, DESCRIBE_CLUSTER = 2, 3, 32, 35, 60  # API keys
 LATEST, EARLIEST = -1, -2
 # ListOffsets' replica_id with which a broker answers for its own copy (class ListOffsetsRequest, DEBUGGING_REPLICA_ID).
@@ -90,13 +92,23 @@ class Tools:
         return self.run("cluster", "cluster-id").strip().removeprefix("Cluster ID: ")
 
     def features(self) -> dict[str, tuple[str, str, str]]:
-        """Feature → lowest and highest level that is supported, and the level in force; metadata.version by release."""
-        text = self.run("features", "describe")
+        """Feature → lowest and highest level that is supported, and the level in force; metadata.version by release.
+
+        Levels that the tool has no release for, as they are older than what it runs with, are numbers.
+        """
+        text = re.sub(r"UNKNOWN \[(\d+)\]", r"\1", self.run("features", "describe"))
         row = r"Feature: (\S+)\s+SupportedMinVersion: (\S+)\s+SupportedMaxVersion: (\S+)\s+FinalizedVersionLevel: (\S+)"
         return {name: (low, high, level) for name, low, high, level in re.findall(row, text)}
 
-    def brokers(self) -> dict[int, tuple[str, int, str, bool]]:
-        """Id → host, port, rack, fenced; of ``kafka-cluster list-endpoints --include-fenced-brokers``."""
+    def brokers(self) -> dict[int, tuple[str, int, str, bool | None]]:
+        """Id → host, port, rack, fenced; of ``kafka-cluster list-endpoints --include-fenced-brokers``.
+
+        Brokers before 4.0 tell only of those that are alive, and not which are fenced.
+        """
+        if not tells_fenced():
+            text = self.run("cluster", "list-endpoints")
+            rows = re.findall(r"^(\d+)\s+(\S+)\s+(\d+)\s+(\S+)\s", text, re.MULTILINE)
+            return {int(node): (host, int(port), rack, None) for node, host, port, rack in rows}
         text = self.run("cluster", "list-endpoints", "--include-fenced-brokers")
         rows = re.findall(r"^(\d+)\s+(\S+)\s+(\d+)\s+(\S.*?)\s+(fenced|unfenced)\s", text, re.MULTILINE)
         return {int(node): (host, int(port), rack, state == "fenced") for node, host, port, rack, state in rows}
@@ -125,6 +137,12 @@ class Tools:
             voters=_members(found["CurrentVoters"]),
             observers=_members(found["CurrentObservers"]),
         )
+
+    def controller(self) -> int:
+        """Id of the active controller; with ZooKeeper the one that a broker names."""
+        if has_quorum():
+            return self.quorum_status().leader_id
+        return int(self._describe_cluster(1).controller_id)
 
     def quorum_log_ends(self) -> dict[tuple[int, str], int]:
         """(id, "Leader" | "Follower" | "Observer") → log end offset; of ``describe --replication``."""
@@ -225,6 +243,10 @@ class Tools:
             topics[name].partitions[int(partition)] = described
         return topics
 
+    def keeps_eligible(self) -> bool:
+        """Return whether a level of ELR is in force, by ``kafka-features``."""
+        return has_quorum() and self.features().get(ELR_FEATURE, ("", "", "0"))[2] != "0"
+
     def eligible(self, topic: str) -> dict[int, tuple[Ids, Ids]]:
         """Partition → ELR and last known ELR, of ``kafka-topics --describe``."""
         text = self.run("topics", "--describe", "--topic", topic)
@@ -283,8 +305,9 @@ class Tools:
 
     def replicas(self, topic: str) -> Ids:
         """Of partition 0, as every broker says; () where one does not know the topic, or they differ."""
-        answers = {broker: self._partitions(broker, topic) for broker in self._live_brokers(1)}
-        said = {tuple(rows[0].replica_nodes) if rows else () for rows in answers.values()}
+        answers = [self._partitions(broker, topic) for broker in self._live_brokers(1)]
+        first = [[row for row in rows if row.partition_index == 0] for rows in answers]  # they come in any order
+        said = {tuple(rows[0].replica_nodes) if rows else () for rows in first}
         return said.pop() if len(said) == 1 else ()
 
     def in_sync(self) -> bool:
@@ -321,14 +344,16 @@ class Tools:
         return [partition for row in answer.topics if row.error_code == 0 for partition in row.partitions]
 
     def _live_brokers(self, asked: int) -> list[int]:
-        answer = raw.ask(
+        return [broker.broker_id for broker in self._describe_cluster(asked).brokers]
+
+    def _describe_cluster(self, asked: int) -> Any:
+        return raw.ask(
             self._address(asked),
             DESCRIBE_CLUSTER,
             1,
             include_cluster_authorized_operations=False,
             endpoint_type=1,
         )
-        return [broker.broker_id for broker in answer.brokers]
 
     def _address(self, broker: int) -> str:
         node = next(node for node in self.playground.cluster.brokers if node.node_id == broker)
