@@ -26,6 +26,7 @@ PARTS = (
     "versions",
     "faults",
     "zookeeper",
+    "upgrade",
     "demo",
     "planner",
     "segments",

@@ -900,7 +900,7 @@ class KafkaPlayground:
     both are to be given again for the same folder.
     `detached` nodes outlive this process (the command line); otherwise they belong to it, and another process that
     calls `up` on the folder is told so. `say` gets one readable line for each step. `lock` names the jars of another
-    release; Kafka's tools stay those of ours.
+    release, for nodes that start from now on; Kafka's tools stay those of ours.
     """
 
     def __init__(
@@ -913,7 +913,7 @@ class KafkaPlayground:
         lock: Path | None = None,
         ensemble: SecuredEnsemble | None = None,
     ) -> None:
-        self._lock = lock
+        self.lock = lock
         self._ensemble = ensemble
         self.folder = folder.absolute()
         self.detached = detached
@@ -1089,7 +1089,7 @@ class KafkaPlayground:
     # --- making and starting ---
 
     def _prepare_runtime(self, *, with_zookeeper: bool) -> KafkaRuntime:
-        lock = jars.ZOOKEEPER_LOCK if with_zookeeper else self._lock
+        lock = jars.ZOOKEEPER_LOCK if with_zookeeper else self.lock
         return prepare_runtime(self._say) if lock is None else prepare_release(lock, self._say)
 
     def _existing(
