@@ -305,7 +305,7 @@ STUCK_WRITERS: Mapping[str, Writer] = {
 
 STUCK_MESSAGES: Mapping[StuckReasonCode, MessageTemplate] = {
     StuckReasonCode.DESTINATION_UNREGISTERED: MessageTemplate(
-        "Destination broker {broker} is not registered.", "Start the broker, or re-plan the move without it."
+        "The cluster does not list destination broker {broker}.", "Start the broker, or re-plan the move without it."
     ),
     StuckReasonCode.DESTINATION_AWAY: MessageTemplate("Destination broker {broker} is offline.", _BRING_BACK),
     StuckReasonCode.DESTINATION_FENCED: MessageTemplate("Destination broker {broker} is fenced.", _BRING_BACK),

@@ -159,19 +159,23 @@ def rate_of_the_broker(cluster: Cluster, refresh: Refresher, tools: Tools) -> Ch
     tools.set_config(AWAY, **{LEADER_RATE: "4000004"})
     refresh(CollectorKind.METADATA)
     refresh(CollectorKind.CONFIGS)
-    before = ThrottleState.objects.get(cluster=cluster)
+    before = _rate_stored(cluster)
     yield
     refresh(CollectorKind.CONFIGS)
-    away = ThrottleState.objects.get(cluster=cluster)
+    away = _rate_stored(cluster)
     assert (away.value, away.read_at) == ("4000004", before.read_at)
     assert Collection.objects.filter(cluster=cluster, kind=CollectorKind.CONFIGS).latest("pk").not_answered == [AWAY]
     yield
     refresh(CollectorKind.CONFIGS)
-    again = ThrottleState.objects.get(cluster=cluster)
+    again = _rate_stored(cluster)
     assert stored(cluster) == described(tools)
     assert again.pk == before.pk
     assert again.read_at > before.read_at
     assert Collection.objects.filter(cluster=cluster, kind=CollectorKind.CONFIGS).latest("pk").not_answered == []
+
+
+def _rate_stored(cluster: Cluster) -> ThrottleState:
+    return ThrottleState.objects.get(cluster=cluster, name=str(AWAY), key=LEADER_RATE.replace("_", "."))
 
 
 def _refresh_twice(refresh: Refresher) -> None:

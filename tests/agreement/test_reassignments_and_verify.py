@@ -60,6 +60,7 @@ def test_reassignments__cancelled_by_kafkas_tool__end_as_cancelled(
 ) -> None:
     topic = make_topic([[2, 1]], mib=4)
     mover.start(topic, [3, 1], throttle=SLOW)
+    wait_until(lambda: tools.has_copy(3, topic), "the copy has begun", 30)
     refresh(CollectorKind.REASSIGNMENTS)
     assert topic in {move.topic for move in stored_moves(cluster)}
 

@@ -36,7 +36,13 @@ from kafkadash.core.json_columns import pack_dataclass
 from kafkadash.core.messages import coded
 from kafkadash.devtools.playground.cluster import KafkaPlayground
 from kafkadash.devtools.playground.load import LoadTopic, load_topics, produce_steadily
-from kafkadash.execution.engine.reasons import BrokerAway, BrokerNotRegistered, DestinationAway, TopicCreatedAgain
+from kafkadash.execution.engine.reasons import (
+    BrokerAway,
+    BrokerNotRegistered,
+    DestinationAway,
+    DestinationUnregistered,
+    TopicCreatedAgain,
+)
 from kafkadash.execution.models import Execution, Move, RunOutcome, ThrottleEntry
 from kafkadash.execution.progress import measure as run_measure
 from kafkadash.execution.progress import stuck as run_stuck
@@ -224,7 +230,7 @@ def test_a_destination_that_is_stopped__before_it_blocks_with_a_sentence__during
         run.until(lambda: run.mark(topic) is RowMark.STUCK, "it is stuck")
         now = run.figures(topic)
         assert now is not None
-        assert now.why == DestinationAway(3)
+        assert now.why == (DestinationAway(3) if tells_fenced() else DestinationUnregistered(3))
     run.raise_throttle("1000", "It has to catch up.")
     run.until_it_is(RequestState.DONE, 90)
     assert tools.topics("--topic", topic)[topic].partitions[0].replicas == (1, 3)

@@ -102,7 +102,8 @@ def test_throttles_of_somebody_else__from_before__are_there_afterwards_as_they_w
     alter(playground, listed, **{f"{LEADER}.replicas": "0:1,0:3", f"{FOLLOWER}.replicas": "0:3"})
     alter(playground, starred, **{f"{FOLLOWER}.replicas": "*"})
     try:
-        before = [tools.dynamic_configs(kind) for kind in ("brokers", "topics")]
+        wait_until(lambda: len(tools.throttles(listed, starred, 1, 3)) == 5, "brokers know these throttles", 20)
+        before = printed_configs(tools, listed, starred)
         run = requests.approved({(listed, 0): [2], (starred, 0): [2]}).start()
         run.until_moving(listed)
         braked(tools, 1, f"{LEADER}.rate", SLOW)
@@ -114,13 +115,18 @@ def test_throttles_of_somebody_else__from_before__are_there_afterwards_as_they_w
         run.raise_throttle("1000")
         run.until_it_is(RequestState.DONE)
         assert run.execution.outcome == RunOutcome.CLEAN
-        after = [tools.dynamic_configs(kind) for kind in ("brokers", "topics")]
-        assert after == before
+        assert printed_configs(tools, listed, starred) == before
     finally:
         alter(playground, 1, **{f"{LEADER}.rate": None})
         alter(playground, 3, **{f"{FOLLOWER}.rate": None})
         alter(playground, listed, **{f"{LEADER}.replicas": None, f"{FOLLOWER}.replicas": None})
         alter(playground, starred, **{f"{FOLLOWER}.replicas": None})
+
+
+def printed_configs(tools: Tools, *topics: str) -> object:
+    """What ``kafka-configs`` tells of the brokers and of these topics."""
+    told = tools.dynamic_configs("topics")
+    return tools.dynamic_configs("brokers"), {topic: told.get(topic) for topic in topics}
 
 
 def test_a_throttle_that_somebody_else_changes_meanwhile__stops_adjusting_until_somebody_decides(

@@ -96,7 +96,7 @@ class Tools:
 
         Levels that the tool has no release for, as they are older than what it runs with, are numbers.
         """
-        text = re.sub(r"UNKNOWN \[(\d+)\]", r"\1", self.run("features", "describe"))
+        text = re.sub(r"UNKNOWN \[?(\d+)\]?", r"\1", self.run("features", "describe"))
         row = r"Feature: (\S+)\s+SupportedMinVersion: (\S+)\s+SupportedMaxVersion: (\S+)\s+FinalizedVersionLevel: (\S+)"
         return {name: (low, high, level) for name, low, high, level in re.findall(row, text)}
 

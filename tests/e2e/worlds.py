@@ -55,7 +55,7 @@ class Told:
     cluster_id: str
     topics: Mapping[str, DescribedTopic]
     quorum: QuorumStatus
-    brokers: Mapping[int, tuple[str, int, str, bool]]
+    brokers: Mapping[int, tuple[str, int, str, bool | None]]
     moving: tuple[str, ...] = ()
     throttle_bytes: int | None = None
     replicas: Counter[int] = field(default_factory=Counter)
