@@ -94,7 +94,7 @@ class Tools:
     def features(self) -> dict[str, tuple[str, str, str]]:
         """Feature → lowest and highest level that is supported, and the level in force; metadata.version by release.
 
-        Levels that the tool has no release for, as they are older than what it runs with, are numbers.
+        Levels whose release the tool does not know, as they are much older or newer than it is, are numbers.
         """
         text = re.sub(r"UNKNOWN \[?(\d+)\]?", r"\1", self.run("features", "describe"))
         row = r"Feature: (\S+)\s+SupportedMinVersion: (\S+)\s+SupportedMaxVersion: (\S+)\s+FinalizedVersionLevel: (\S+)"
