@@ -368,10 +368,17 @@ class ResourceConfigs:
 
 
 class OffsetKind(IntEnum):
-    """The ``timestamp`` of ListOffsets: what to ask a replica for."""
+    """The ``timestamp`` of ListOffsets: what to ask a replica for.
+
+    EARLIEST_LOCAL: start of the log on the broker's disks, which is later than EARLIEST where older records are in
+    tiered storage only (KIP-405). Brokers before ListOffsets v8 have no tiered storage and answer EARLIEST.
+    LATEST_TIERED: the last offset in tiered storage (KIP-1005, Kafka 3.9), −1 where nothing is there.
+    """
 
     LATEST = -1
     EARLIEST = -2
+    EARLIEST_LOCAL = -4
+    LATEST_TIERED = -5
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -18,6 +18,7 @@ from kafkadash.kafka.api import (
     NewPartitions,
     NewTopic,
     NotSupported,
+    OffsetKind,
     ReplicaPlace,
     TopicPartition,
 )
@@ -83,6 +84,8 @@ from kafkadash.kafka.kafka_python import (
 LIST_OFFSETS, METADATA, API_VERSIONS, DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS = 2, 3, 18, 32, 35
 LIST_REASSIGNMENTS, DESCRIBE_QUORUM, DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS = 46, 55, 60, 75
 
+# Versions of ListOffsets from which on these offsets can be asked for; before, the timestamp would mean a time.
+EARLIEST_LOCAL, LAST_TIERED = 8, 9
 # org.apache.kafka.common.requests.ListOffsetsRequest.DEBUGGING_REPLICA_ID: any replica answers, with its own offsets.
 ASK_THE_REPLICA_ITSELF = -2
 
@@ -231,8 +234,15 @@ def configs_request(offered: ApiRanges, resources: Iterable[tuple[int, str]], ke
 def offsets_request(
     offered: ApiRanges, partitions: Mapping[str, Iterable[int]], timestamp: int, timeout_ms: int
 ) -> Request:
-    """Return a request with one timestamp for each partition: Kafka refuses one that names a partition twice."""
+    """Return a request with one timestamp for each partition: Kafka refuses one that names a partition twice.
+
+    Brokers before version 8 have no tiered storage: the start of their local log is the start of the log.
+    """
     require_api(offered, LIST_OFFSETS, "ListOffsets with a single offset", at_least=1)
+    if timestamp == OffsetKind.LATEST_TIERED:
+        require_api(offered, LIST_OFFSETS, "the last tiered offset (ListOffsets v9, Kafka 3.9)", at_least=LAST_TIERED)
+    if timestamp == OffsetKind.EARLIEST_LOCAL and offered[LIST_OFFSETS][1] < EARLIEST_LOCAL:
+        timestamp = OffsetKind.EARLIEST
     topic, partition = ListOffsetsRequest.ListOffsetsTopic, ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
     return ListOffsetsRequest(
         replica_id=ASK_THE_REPLICA_ITSELF,

@@ -221,6 +221,14 @@ def log_dir_of(broker: int, directory: LogDirResult, version: int) -> port.LogDi
     )
 
 
+_OFFSET_WORDS = {
+    OffsetKind.LATEST: "log end",
+    OffsetKind.EARLIEST: "log start",
+    OffsetKind.EARLIEST_LOCAL: "local log start",
+    OffsetKind.LATEST_TIERED: "last tiered",
+}
+
+
 def sort_offsets(
     queries: Sequence[OffsetQuery],
     result: BrokerAnswer[OffsetsAnswer] | KafkaFailure,
@@ -233,14 +241,14 @@ def sort_offsets(
         return
     answers = {(t.name, p.partition_index): p for t in result.response.topics for p in t.partitions}
     for query in queries:
-        word = "log end" if query.kind is OffsetKind.LATEST else "log start"
+        word = _OFFSET_WORDS[query.kind]
         subject = f"Broker {query.broker} returned no {word} offset of {query.topic}-{query.partition}"
         answer = answers.get((query.topic, query.partition))
         if answer is None:
             errors[query] = ItemError(coded(KafkaErrorCode.NOT_IN_ANSWER, subject=subject))
         elif answer.error_code:
             errors[query] = item_error(answer.error_code, subject)
-        elif answer.offset < 0:
+        elif answer.offset < 0 and query.kind is not OffsetKind.LATEST_TIERED:
             errors[query] = ItemError(coded(KafkaErrorCode.NOT_KNOWN_THERE, subject=subject))
         else:
             found[query] = port.ReplicaOffset(answer.offset, result.taken_at, result.took)

@@ -32,6 +32,7 @@ PUBLIC_MODULES = (
     "templatetags.figures",
     "templatetags.marks",
     "throttles",
+    "tiers.rules",
     "topics",
     "traffic.collector",
     "traffic.pages",

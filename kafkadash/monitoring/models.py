@@ -440,7 +440,8 @@ class ReassignmentSnapshot(models.Model):
     The move started after ``started_after`` (empty: no earlier observation) and not later than ``started_before``.
     ``replicas_progress``, format 1: one object per adding replica: {broker, log_end, seen_end, percent, in_isr,
     lag_records, taken_at, error}; figures are null where the broker did not answer, but for ``seen_end``, the log end
-    that was read last. ``percent`` of the row is the least of them.
+    that was read last. ``copy_start`` is the first offset that the replica gets, which rows from before do not have.
+    ``percent`` of the row is the least of them. ``leader_log_start`` is that of the leader's disk (KIP-405).
     ``rate_state`` is what the next sample needs to go on measuring the rate.
     """
 

@@ -43,10 +43,13 @@ class FakeReplica:
     log_end: int
     directory: int = 0
     future_bytes: int | None = None  # a copy under way to another directory of the same broker
+    local_start: int | None = None  # where records before are in tiered storage only
+    last_tiered: int = -1
 
     @property
     def size(self) -> int:
-        return (self.log_end - self.log_start) * BYTES_PER_RECORD
+        start = self.log_start if self.local_start is None else self.local_start
+        return (self.log_end - start) * BYTES_PER_RECORD
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 from tests.contract.fake_entities import Entities
 from tests.contract.fake_model import ClusterModel, FakeBroker
 
-_NEWEST, _OLDEST = -1, -2  # ListOffsets' timestamps
+_NEWEST, _OLDEST, _OLDEST_LOCAL, _LAST_TIERED = -1, -2, -4, -5  # ListOffsets' timestamps
 _CONSUMER, _DEBUGGER = -1, -2  # ListOffsets' replica ids
 
 
@@ -61,6 +61,11 @@ def _offset(
         return (ErrorCode.fenced_leader_epoch if stale else ErrorCode.unknown_leader_epoch), -1, -1
     if question.timestamp == _OLDEST:
         return ErrorCode.none, replica.log_start, partition.leader_epoch
+    if question.timestamp == _OLDEST_LOCAL:
+        local = replica.log_start if replica.local_start is None else replica.local_start
+        return ErrorCode.none, local, partition.leader_epoch
+    if question.timestamp == _LAST_TIERED:
+        return ErrorCode.none, replica.last_tiered, partition.leader_epoch
     end = partition.high_watermark if replica_id == _CONSUMER else replica.log_end
     if question.timestamp >= 0:  # a record has its offset as its time
         first = max(question.timestamp, replica.log_start)

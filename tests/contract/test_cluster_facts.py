@@ -525,10 +525,11 @@ def test_each_replica_tells_log_start_and_log_end(admin: WireAdmin, backend: Bac
 
     assert not answer.errors
     for query in queries:
-        expected = (
-            backend.end_offset(query.broker, topic_name, query.partition) if query.kind is OffsetKind.LATEST else 0
-        )
-        assert answer.offsets[query].offset == expected
+        expected = {
+            OffsetKind.LATEST: backend.end_offset(query.broker, topic_name, query.partition),
+            OffsetKind.LATEST_TIERED: -1,
+        }
+        assert answer.offsets[query].offset == expected.get(query.kind, 0)
     assert answer.offsets[queries[0]].offset == 20
 
 

@@ -116,7 +116,7 @@ class ModelKafka:
                 errors[query] = ItemError(as_message("does not have this replica"), 6, "NOT_LEADER_OR_FOLLOWER")
                 continue
             left = partition.left.get(query.broker, 0.0)
-            end = 0 if query.kind is OffsetKind.EARLIEST else int(partition.size - left)
+            end = 0 if query.kind is OffsetKind.EARLIEST_LOCAL else int(partition.size - left)
             offsets[query] = ReplicaOffset(end, time.time())
         return ReplicaOffsets(offsets, errors)
 

@@ -59,7 +59,16 @@ from kafkadash.execution.engine.state import (
     RunRow,
     TopicSeen,
 )
-from kafkadash.execution.progress.copies import CopyMemory, Lane, RowMemory, Sizes
+from kafkadash.execution.progress.copies import (
+    CopyMemory,
+    CopyTimes,
+    Lane,
+    RowMemory,
+    RowRead,
+    Sizes,
+    missing_bytes,
+    update_row,
+)
 from kafkadash.execution.progress.figures import BrokerNow, FlowDirection, RowMark, RunNow, StuckCause
 from kafkadash.execution.progress.stuck import (
     ForeignThrottle,
@@ -337,6 +346,21 @@ def test_directory_is_read__bytes_are_those_of_the_copy_itself() -> None:
 
     assert now is not None
     assert only(now).moved_bytes == pytest.approx(6000 * MB - left, rel=0.001)
+
+
+def test_tiered_topic__copy_begins_after_what_is_tiered__counts_what_it_gets() -> None:
+    row = RowMemory(0.0, {3: CopyMemory()}, 1)
+
+    def look(at: float, end: int, begin: int) -> dict[int, float]:
+        read = RowRead(1, log_start=2_000, log_end=12_000, ends={3: end}, at=at, begins={3: begin})
+        return update_row(row, KEY, 1_000_000, read, {}, CopyTimes([], at), at)
+
+    look(2.0, 0, 0)
+    assert (row.percent, row.size_bytes, row.moved_bytes) == (0.0, 1_000_000, 0)
+    grown = look(4.0, 8_000, 7_000)
+
+    assert (row.percent, row.size_bytes, row.moved_bytes, row.share) == (20.0, 500_000, 100_000, 0.2)
+    assert (grown, missing_bytes(row)) == ({3: 100_000.0}, {3: 400_000.0})
 
 
 @settings(deadline=None, derandomize=True, max_examples=80, suppress_health_check=list(HealthCheck))

@@ -339,7 +339,7 @@ class Stored:
             assert read.log_start is not None
             assert read.log_end is not None
             found[OffsetQuery(read.source, *key, OffsetKind.LATEST)] = ReplicaOffset(read.log_end, at)
-            found[OffsetQuery(read.source, *key, OffsetKind.EARLIEST)] = ReplicaOffset(read.log_start, at)
+            found[OffsetQuery(read.source, *key, OffsetKind.EARLIEST_LOCAL)] = ReplicaOffset(read.log_start, at)
             for broker, end in (read.ends or {}).items():
                 found[OffsetQuery(broker, *key, OffsetKind.LATEST)] = ReplicaOffset(end, at)
         answered = {query: offset for query, offset in found.items() if query not in self.errors}

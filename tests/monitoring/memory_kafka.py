@@ -72,7 +72,10 @@ KRAFT_4_3 = {35: (1, 5), 45: (0, 1), 55: (0, 2), 60: (0, 2)}
 
 @dataclass
 class Log:
-    """A partition: ``ends`` maps a broker to its replica's log end offset."""
+    """A partition: ``ends`` maps a broker to its replica's log end offset.
+
+    ``local``: broker → where the log on its disk starts, if not at ``start``; ``tiered``: last tiered offset.
+    """
 
     replicas: tuple[int, ...]
     leader: int | None
@@ -84,6 +87,14 @@ class Log:
     ends: dict[int, int] = field(default_factory=dict)
     size: int = 1_000_000
     offline: tuple[int, ...] = ()
+    local: dict[int, int] = field(default_factory=dict)
+    tiered: int = -1
+
+    def offset(self, query: OffsetQuery) -> int:
+        if query.kind is OffsetKind.EARLIEST_LOCAL:
+            return self.local.get(query.broker, self.start)
+        found = {OffsetKind.EARLIEST: self.start, OffsetKind.LATEST_TIERED: self.tiered}
+        return found.get(query.kind, self.ends[query.broker])
 
 
 @dataclass
@@ -219,8 +230,7 @@ class MemoryCluster:
             elif log is None or query.broker not in log.ends:
                 errors[query] = ItemError(as_message("does not have this replica"), 6, "NOT_LEADER_OR_FOLLOWER")
             else:
-                value = log.start if query.kind is OffsetKind.EARLIEST else log.ends[query.broker]
-                offsets[query] = ReplicaOffset(value, self.clock())
+                offsets[query] = ReplicaOffset(log.offset(query), self.clock())
         return ReplicaOffsets(offsets, errors)
 
     def eligible_replicas(

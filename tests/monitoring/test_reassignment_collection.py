@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from kafkadash.clusters.models import Cluster
+from kafkadash.kafka.api import ConfigResource
 from kafkadash.monitoring.collection import RefreshOutcome
 from kafkadash.monitoring.models import CollectorRun, MoveOutcome, ReassignmentSnapshot, StartedFrom
 from kafkadash.monitoring.ownership import AcceptedMove, MoveClaim, OwnershipClaim, register_moves
@@ -38,6 +39,33 @@ def test_collection__replica_being_added__stores_percent_from_its_own_log_end(
     assert row.size_bytes == 1_000_000
     assert row.replicas_progress[0]["lag_records"] == 7_500
     assert row.outcome == MoveOutcome.RUNNING
+
+
+@pytest.mark.parametrize(
+    ("own_start", "own_end", "percent", "size"),
+    [
+        (0, 0, 0.0, 1_000_000),  # nothing came yet
+        (2_000, 4_500, 25.0, 1_000_000),
+        (7_000, 8_000, 20.0, 500_000),  # it copies only what is not in remote storage (KIP-1023)
+    ],
+    ids=["not begun", "from the local start", "after what is tiered"],
+)
+def test_collection__tiered_topic__counts_what_is_copied(
+    kafka: MemoryCluster, refresh: Refresher, own_start: int, own_end: int, percent: float, size: int
+) -> None:
+    log = kafka.add("orders", 0, 1, 2, 3, end=12_000)
+    kafka.configs[ConfigResource.topic("orders")] = {"remote.storage.enable": "true"}
+    log.local |= {1: 2_000, 2: 2_000, 3: 2_000, 4: own_start}
+    for kind in ("metadata", "configs", "log_dirs"):
+        refresh(kind)
+    kafka.move("orders", 0, 4, 2, 3)
+    log.ends[4] = own_end
+
+    refresh("reassignments")
+
+    row = only_row()
+    assert row.percent == pytest.approx(percent)
+    assert (row.leader_log_start, row.size_bytes) == (2_000, size)
 
 
 def test_collection__several_replicas_added__percent_is_that_of_the_slowest(

@@ -25,7 +25,13 @@ from typing import ClassVar
 from kafkadash.execution.engine.admission import source_broker
 from kafkadash.execution.engine.state import BEFORE, ClusterObservation, Key, RowState, RunRow
 from kafkadash.execution.progress.figures import FlowDirection
-from kafkadash.monitoring.reassignments.progress import ANEW_AFTER_S, RATE_MIN_WINDOW_S, RateMeter, copied_percent
+from kafkadash.monitoring.reassignments.progress import (
+    ANEW_AFTER_S,
+    RATE_MIN_WINDOW_S,
+    RateMeter,
+    copied_percent,
+    find_copy_start,
+)
 
 Lane = tuple[int, FlowDirection]
 """A broker and whether it is what arrives there or what it sends: each has a throttle of its own (KIP-73)."""
@@ -41,6 +47,7 @@ WINDOW_S, WINDOWS_KEPT = 15.0, 40
 class CopyMemory:
     """Memory of one adding replica: its log end at the last read, and at ``RunMemory.past_at``. ``known``: (log end,
     bytes) when its directory was read last. ``uncounted``: records copied whose size in bytes was not known.
+    ``begin``: start of its log on the disk, of tiered topics (KIP-1023).
     """
 
     stored_as_list: ClassVar = True
@@ -49,11 +56,16 @@ class CopyMemory:
     past: list[int | None] = field(default_factory=list)
     known: tuple[int, int] | None = None
     uncounted: int = 0
+    begin: int | None = None
+
+    def find_start(self, log_start: int) -> int:
+        """Return the first offset that it gets of a leader's log that starts there."""
+        return find_copy_start(log_start, self.begin)
 
 
 @dataclass(slots=True)
 class RowMemory:
-    """A row in flight, ``log_start`` and ``log_end`` as its ``source``, the leader, told them last.
+    """A row in flight, ``log_start`` (on the disk) and ``log_end`` as its ``source``, the leader, told them last.
 
     ``record_bytes``: mean size of a record there. ``got``: records that all its copies got since it is measured;
     ``moved`` meters them, ``written`` those that producers add. ``grew_at``: when a copy grew last; ``losing_since``:
@@ -153,7 +165,8 @@ class RowRead:
     """Offsets of one row's replicas in one look: log start and end of the ``source``, log ends of its copies.
 
     ``ends`` lacks a copy whose broker did not answer; ``at`` is when the first of them answered, None if none did.
-    ``refused``: Kafka's own words where it would not tell.
+    ``begins``: where the logs of copies of a tiered topic start on the disk. ``refused``: Kafka's own words where it
+    would not tell.
     """
 
     source: int | None = None
@@ -162,6 +175,7 @@ class RowRead:
     ends: Mapping[int, int] | None = None
     at: float | None = None
     refused: str = ""
+    begins: Mapping[int, int] = field(default_factory=dict)
 
 
 NOTHING_READ = RowRead()
@@ -248,6 +262,8 @@ def update_row(
         return {}
     before = row.log_end
     row.log_start, row.log_end = read.log_start, max(read.log_start, read.log_end)
+    for broker, begin in read.begins.items():
+        row.copies[broker].begin = begin
     row.written = _add_sample(row.written, now, row.log_end)
     _learn_record_size(row, key, size_at_start, sizes, times)
     grown = {broker: _count_new_records(row, copy, read.ends.get(broker)) for broker, copy in row.copies.items()}
@@ -288,7 +304,7 @@ def remaining_bytes(row: RowMemory, size_at_start: int | None) -> dict[int, floa
     if row.log_end is None or row.log_start is None or row.record_bytes is None:
         return dict.fromkeys(row.copies, float(size_at_start or 0))
     start, end, each = row.log_start, row.log_end, row.record_bytes
-    return {b: max(0, end - max(start, copy.end or 0)) * each for b, copy in row.copies.items()}
+    return {b: max(0, end - max(copy.find_start(start), copy.end or 0)) * each for b, copy in row.copies.items()}
 
 
 def copy_rate(row: RowMemory) -> float | None:
@@ -307,11 +323,18 @@ def missing_bytes(row: RowMemory) -> dict[int, float]:
     """Broker → bytes that its copy still lacks; empty where that is not known."""
     if row.log_start is None or row.log_end is None or row.record_bytes is None:
         return {}
-    size = row.record_bytes * (row.log_end - row.log_start)
-    return {
-        broker: size - copied_bytes(row.log_start, row.log_end, copy.end or row.log_start, size, copy.known)
-        for broker, copy in row.copies.items()
-    }
+    return {broker: size - copied for broker, (size, copied) in _weigh_copies(row, row.record_bytes).items()}
+
+
+def _weigh_copies(row: RowMemory, record_bytes: float) -> dict[int, tuple[float, float]]:
+    """Broker → bytes that its copy has in the end, and bytes that it has now."""
+    start, end = row.log_start or 0, row.log_end or 0
+    found = {}
+    for broker, copy in row.copies.items():
+        begin = copy.find_start(start)
+        size = record_bytes * max(0, end - begin)
+        found[broker] = size, copied_bytes(begin, end, copy.end or begin, size, copy.known)
+    return found
 
 
 def _add_sample(meter: RateMeter | None, now: float, value: int) -> RateMeter:
@@ -322,7 +345,7 @@ def _count_new_records(row: RowMemory, copy: CopyMemory, own: int | None) -> int
     """Records that the copy got. The first answer of one whose row was in flight before counts from the log's start."""
     if own is None:
         return 0
-    start = row.log_start or 0
+    start = copy.find_start(row.log_start or 0)
     since = start if copy.end is None else max(start, copy.end)
     copy.end = own
     return max(0, own - since)
@@ -358,7 +381,7 @@ def _learn_own_size(
     if read is None or key not in read[1] or not row.record_bytes:
         return
     at, own_bytes = read[0], read[1][key]
-    expected = (row.log_start or 0) + own_bytes / row.record_bytes
+    expected = copy.find_start(row.log_start or 0) + own_bytes / row.record_bytes
     end = times.end_nearest(at, copy.past, copy.end, expected)
     if end is not None:
         copy.known = (end, own_bytes)
@@ -376,18 +399,17 @@ def _is_falling_behind(row: RowMemory) -> bool:
 
 def _update_sample(row: RowMemory, at: float) -> None:
     start, end = row.log_start or 0, row.log_end or 0
-    ends = [copy.end for copy in row.copies.values()]
-    known = [own for own in ends if own is not None]
+    known = [(copy.find_start(start), copy.end) for copy in row.copies.values() if copy.end is not None]
     row.sampled_at = at
-    if len(known) < len(ends):
+    if len(known) < len(row.copies):
         return
-    row.percent = min(copied_percent(start, end, own) for own in known)
+    row.percent = min(copied_percent(begin, end, own) for begin, own in known)
     if row.record_bytes is None:
         return
-    size = row.record_bytes * (end - start)
-    moved = sum(copied_bytes(start, end, copy.end or 0, size, copy.known) for copy in row.copies.values())
-    row.size_bytes, row.moved_bytes = round(size * len(ends)), round(moved)
-    row.share = moved / (size * len(ends)) if size else row.percent / 100
+    weighed = _weigh_copies(row, row.record_bytes).values()
+    size, moved = sum(each for each, _ in weighed), sum(copied for _, copied in weighed)
+    row.size_bytes, row.moved_bytes = round(size), round(moved)
+    row.share = moved / size if size else row.percent / 100
 
 
 AT_THROTTLE = 0.8

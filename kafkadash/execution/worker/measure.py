@@ -75,8 +75,9 @@ def measure(
 
     Sets ``progress``, ``progress_at`` and ``samples`` of the execution, which the caller stores.
 
-    ``offsets`` of the rows that are listed: log start and end of the leader, the log end of each adding
-    replica. After a worker was killed it goes on from what was stored last.
+    ``offsets`` of the rows that are listed: local log start and end of the leader, the log end of each adding
+    replica, and its local log start if the topic is tiered. After a worker was killed it goes on from what was stored
+    last.
     """
     reads = ReplicaReads(
         _read_at(offsets, now, fresh.memory), _row_reads(moves, seen, offsets), fresh.sizes, fresh.estimates
@@ -201,19 +202,21 @@ def _row_reads(moves: Sequence[RunRow], seen: ClusterObservation, offsets: Repli
 
 def _row_read(move: RunRow, leader: int | None, offsets: ReplicaOffsets) -> RowRead:
     topic, number = move.key
-    ends, times, refused = {}, [], ""
+    ends, begins, times, refused = {}, {}, [], ""
     for broker in move.work.adding:
         query = OffsetQuery(broker, topic, number, OffsetKind.LATEST)
         own = offsets.offsets.get(query)
         if own is not None:
             ends[broker] = own.offset
             times.append(own.taken_at)
+            if begin := offsets.offsets.get(OffsetQuery(broker, topic, number, OffsetKind.EARLIEST_LOCAL)):
+                begins[broker] = begin.offset
         elif (error := offsets.errors.get(query)) and error.code is not None and error.code not in _NOT_A_REPLICA:
             refused = error.text
     if leader is None:
         return RowRead(ends=ends, refused=refused)
     end = offsets.offsets.get(OffsetQuery(leader, topic, number, OffsetKind.LATEST))
-    start = offsets.offsets.get(OffsetQuery(leader, topic, number, OffsetKind.EARLIEST))
+    start = offsets.offsets.get(OffsetQuery(leader, topic, number, OffsetKind.EARLIEST_LOCAL))
     return RowRead(
         leader,
         start.offset if start else None,
@@ -221,6 +224,7 @@ def _row_read(move: RunRow, leader: int | None, offsets: ReplicaOffsets) -> RowR
         ends,
         min(times) if times else None,
         refused,
+        begins,
     )
 
 
@@ -230,12 +234,10 @@ def _unpack_sizes(data: bytes | memoryview, topics: Collection[str]) -> dict[Key
 
 
 def _find_estimated_topics(cluster: Cluster, topics: Collection[str]) -> dict[str, str]:
-    """Compaction changes how many records there are, and a tiered follower starts at the local log."""
+    """Compaction changes how many records there are."""
     found = {}
     for name, config in TopicState.objects.filter(cluster=cluster, name__in=topics).values_list("name", "config"):
         values = {key: value for key, (value, _) in (config or {}).items()}
         if "compact" in (values.get("cleanup.policy") or ""):
             found[name] = "compacted"
-        elif values.get("remote.storage.enable") == "true":
-            found[name] = "tiered storage"
     return found

@@ -59,6 +59,7 @@ from kafkadash.kafka.api import (
     ReplicaOffsets,
     TopicMetadata,
 )
+from kafkadash.kafka.config_values import REMOTE_STORAGE
 from kafkadash.monitoring.models import (
     BrokerWeights,
     CollectorKind,
@@ -68,6 +69,7 @@ from kafkadash.monitoring.models import (
     TopicState,
     is_closed,
 )
+from kafkadash.monitoring.tiers.rules import is_tiered
 from kafkadash.planning.topology import LogDirectory
 from kafkadash.planning.topology import PlannedBroker as Topological
 
@@ -99,7 +101,8 @@ class DiskFacts:
 class ClusterContext:
     """``min_isr``: topic → (Kafka's id, min.insync.replicas or None). ``withheld``: see ``ClusterObservation``.
 
-    ``others_moved``: brokers that moves of others use, or used until less than ``OTHERS_CLEAR`` ago.
+    ``others_moved``: brokers that moves of others use, or used until less than ``OTHERS_CLEAR`` ago. ``tiered``:
+    topics with remote storage.
     """
 
     at: datetime
@@ -108,6 +111,7 @@ class ClusterContext:
     disks: Mapping[int, DiskFacts] = field(default_factory=dict)
     withheld: tuple[CodedReason, ...] = ()
     others_moved: frozenset[int] = frozenset()
+    tiered: frozenset[str] = frozenset()
 
 
 def read_context(cluster: Cluster, topics: Collection[str], now: datetime) -> ClusterContext:
@@ -118,11 +122,15 @@ def read_context(cluster: Cluster, topics: Collection[str], now: datetime) -> Cl
         "topic_id",
         "min_isr",
         Case(When(lacks, then="partitions"), default=Value(None, JSONField()), output_field=JSONField()),
+        Case(When(config__has_key=REMOTE_STORAGE, then="config"), default=Value(None, JSONField())),
     )
     min_isr: dict[str, tuple[str, int | None]] = {}
     lacking: list[MissingFacts] = []
-    for name, topic_id, least, partitions in rows:
+    tiered: set[str] = set()
+    for name, topic_id, least, partitions, config in rows:
         min_isr[name] = (topic_id, least)
+        if is_tiered(config):
+            tiered.add(name)
         lacking += _find_lacking(name, least, partitions or ())
     weights = BrokerWeights.objects.filter(cluster=OuterRef("cluster")).values(
         of=JSONObject(broker="broker_id", dirs="dirs", at="taken_at")
@@ -139,6 +147,7 @@ def read_context(cluster: Cluster, topics: Collection[str], now: datetime) -> Cl
         {w["broker"]: _read_disks(w["dirs"], datetime.fromisoformat(w["at"]), interval, now) for w in disks},
         _reasons_to_withhold(metadata_at, metadata_interval, now),
         frozenset(broker for replicas in others for broker in replicas),
+        frozenset(tiered),
     )
 
 
@@ -248,7 +257,7 @@ def observe_cluster(
     }
     queried = _AskedCluster(moves, metadata.topics, listed)
     offsets = ReplicaOffsets({}, {})
-    if queries := queried.queries():
+    if queries := queried.queries(known.tiered):
         with suppress(KafkaFailure):  # how far copies are is not known then, and nothing else depends on it
             offsets = client.replica_offsets(queries, deadline=_seconds_left(until))
             offsets = _asked_again(client, offsets, until)
@@ -326,16 +335,17 @@ class _AskedCluster:
     def unread_listed(self) -> dict[Key, ListedReassignment]:
         return {key: self._listed[key] for key in self._keys if key[0] in self.unread and key in self._listed}
 
-    def queries(self) -> set[OffsetQuery]:
+    def queries(self, tiered: Collection[str]) -> set[OffsetQuery]:
         queries = set()
         for key in self._keys:
             listed, partition = self._listed.get(key), self._partitions.get(key)
             if listed is None:
                 continue
-            queries |= {OffsetQuery(broker, *key, OffsetKind.LATEST) for broker in listed.adding}
+            kinds = (OffsetKind.LATEST, OffsetKind.EARLIEST_LOCAL) if key[0] in tiered else (OffsetKind.LATEST,)
+            queries |= {OffsetQuery(broker, *key, kind) for broker in listed.adding for kind in kinds}
             if partition is not None and partition.leader is not None:
                 queries.add(OffsetQuery(partition.leader, *key, OffsetKind.LATEST))
-                queries.add(OffsetQuery(partition.leader, *key, OffsetKind.EARLIEST))
+                queries.add(OffsetQuery(partition.leader, *key, OffsetKind.EARLIEST_LOCAL))
         return queries
 
     def partitions(self, offsets: ReplicaOffsets, known: ClusterContext) -> dict[Key, PartitionSeen]:

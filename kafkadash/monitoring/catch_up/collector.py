@@ -206,7 +206,7 @@ def _list_queries(
         if p is None or p.leader is None or p.leader in silent or broker in silent:
             continue
         yield OffsetQuery(p.leader, *place, OffsetKind.LATEST)
-        yield OffsetQuery(p.leader, *place, OffsetKind.EARLIEST)
+        yield OffsetQuery(p.leader, *place, OffsetKind.EARLIEST_LOCAL)
         yield OffsetQuery(broker, *place, OffsetKind.LATEST)
 
 
@@ -278,7 +278,7 @@ def _read_follower(broker: int, place: _Place, known: _ReadFollowers, sizes: Map
         return FollowerReading(None)
     of_leader, of_start, own = (
         OffsetQuery(p.leader, *place, OffsetKind.LATEST),
-        OffsetQuery(p.leader, *place, OffsetKind.EARLIEST),
+        OffsetQuery(p.leader, *place, OffsetKind.EARLIEST_LOCAL),
         OffsetQuery(broker, *place, OffsetKind.LATEST),
     )
     found, errors = known.offsets.offsets, known.offsets.errors

@@ -37,7 +37,8 @@ from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.models import BrokerWeights, MoveOutcome, ReassignmentSnapshot, StartedFrom, TopicState
 from kafkadash.monitoring.ownership import NEVER_LISTED, new_move_id
 from kafkadash.monitoring.reassignments.ensemble import EnsembleReading, MoveOrigin, MoveStart, list_beside_znodes
-from kafkadash.monitoring.reassignments.progress import RateMeter, bytes_per_second, copied_percent
+from kafkadash.monitoring.reassignments.progress import RateMeter, bytes_per_second, copied_percent, find_copy_start
+from kafkadash.monitoring.tiers.stored import find_tiered_topics
 
 _LATE_METADATA = timedelta(seconds=60)
 """A broker that has not heard of a submission for as long is fenced."""
@@ -278,7 +279,8 @@ def read(asking: CollectContext) -> CollectedFacts:
     metadata = asking.admin.metadata(deadline=asking.deadline, topics=sorted(names))
     view = _ClusterView.of(metadata.topics)
     asking.step()
-    offsets = _read_offsets(asking, listing.rows, view)
+    tiered = find_tiered_topics(asking.cluster, {row.topic for row in listing.rows})
+    offsets = _read_offsets(asking, listing.rows, view, tiered)
     sizes = _LeaderSizes(asking.cluster.pk)
     changes = _decide(asking, listing.rows, known, view, offsets, sizes, reading, taken_at)
 
@@ -302,14 +304,18 @@ def read(asking: CollectContext) -> CollectedFacts:
     )
 
 
-def _read_offsets(asking: CollectContext, rows: Iterable[OngoingReassignment], view: _ClusterView) -> ReplicaOffsets:
+def _read_offsets(
+    asking: CollectContext, rows: Iterable[OngoingReassignment], view: _ClusterView, tiered: Collection[str]
+) -> ReplicaOffsets:
+    """Log ends, and where the leader's local log starts; of tiered topics also where the copies start (KIP-1023)."""
     queries = set()
     for row in rows:
         partition = view.partitions.get((row.topic, row.partition))
         if partition and partition.leader is not None:
             queries.add(OffsetQuery(partition.leader, row.topic, row.partition, OffsetKind.LATEST))
-            queries.add(OffsetQuery(partition.leader, row.topic, row.partition, OffsetKind.EARLIEST))
-        queries.update(OffsetQuery(b, row.topic, row.partition, OffsetKind.LATEST) for b in row.adding)
+            queries.add(OffsetQuery(partition.leader, row.topic, row.partition, OffsetKind.EARLIEST_LOCAL))
+        kinds = (OffsetKind.LATEST, OffsetKind.EARLIEST_LOCAL) if row.topic in tiered else (OffsetKind.LATEST,)
+        queries.update(OffsetQuery(b, row.topic, row.partition, kind) for b in row.adding for kind in kinds)
     if not queries:
         return ReplicaOffsets({}, {})
     return asking.admin.replica_offsets(queries, deadline=asking.deadline)
@@ -434,7 +440,7 @@ def _update_snapshot(
 ) -> ReassignmentSnapshot:
     """Puts what was read into the row. What could not be read becomes empty, never the value of last time."""
     end = seen.offset(seen.leader, OffsetKind.LATEST)
-    start = seen.offset(seen.leader, OffsetKind.EARLIEST)
+    start = seen.offset(seen.leader, OffsetKind.EARLIEST_LOCAL)
     if seen.origin is not None and not snapshot.started_through:  # an entry of the legacy znode may go before its move
         snapshot.started_through, snapshot.batch_id = seen.origin.through, seen.origin.batch_id
     snapshot.replicas, snapshot.target = list(seen.row.replicas), list(seen.row.target)
@@ -451,8 +457,9 @@ def _update_snapshot(
     snapshot.percent = min(percents) if percents and None not in percents else None
     times = [o.taken_at for b in seen.row.adding if (o := seen.offset(b, OffsetKind.LATEST))]
     snapshot.sampled_at = to_utc(min(times)) if times and snapshot.percent is not None else None
-    snapshot.size_bytes, snapshot.size_taken_at = sizes.of(seen.leader, seen.row.topic, seen.row.partition)
-    _measure_rate(snapshot, seen, end, start)
+    size, snapshot.size_taken_at = sizes.of(seen.leader, seen.row.topic, seen.row.partition)
+    _measure_rate(snapshot, seen, end, start, size)
+    snapshot.size_bytes = _scale_to_copy(size, snapshot)
     snapshot.last_seen_at = taken_at
     return snapshot
 
@@ -463,16 +470,33 @@ def _pack_replica(
     """``seen_end`` is the log end that was read last, which a silent broker does not make forgotten."""
     own = seen.offset(broker, OffsetKind.LATEST)
     known = own is not None and start is not None and end is not None
+    begin = _locate_copy_start(seen, broker, start)
     return {
         "broker": broker,
         "log_end": own.offset if own else None,
         "seen_end": own.offset if own else seen_end,
-        "percent": copied_percent(start.offset, end.offset, own.offset) if own and start and end else None,
+        "copy_start": begin,
+        "percent": copied_percent(begin, end.offset, own.offset) if own and begin is not None and end else None,
         "lag_records": max(0, end.offset - own.offset) if own and end else None,
         "in_isr": broker in seen.partition.isr if seen.partition else None,
         "taken_at": to_utc(own.taken_at).isoformat() if own else None,
         "error": None if known else seen.error(broker, OffsetKind.LATEST),
     }
+
+
+def _locate_copy_start(seen: _SeenMoves, broker: int, start: ReplicaOffset | None) -> int | None:
+    own = seen.offset(broker, OffsetKind.EARLIEST_LOCAL)
+    return find_copy_start(start.offset, own.offset if own else None) if start else None
+
+
+def _scale_to_copy(size: int | None, snapshot: ReassignmentSnapshot) -> int | None:
+    """Return the bytes that the slowest copy gets of the leader's log, which has ``size`` on the leader's disk."""
+    start, end = snapshot.leader_log_start, snapshot.leader_log_end
+    copies = [r for r in snapshot.replicas_progress if r["percent"] is not None]
+    if size is None or start is None or end is None or not copies:
+        return size
+    begin = min(copies, key=lambda r: r["percent"])["copy_start"]
+    return size if begin <= start or end <= start else round(size * max(0, end - begin) / (end - start))
 
 
 def _distinct_errors(errors: Mapping[OffsetQuery, ItemError]) -> list[CodedMessage]:
@@ -484,19 +508,28 @@ def _distinct_errors(errors: Mapping[OffsetQuery, ItemError]) -> list[CodedMessa
 
 
 def _measure_rate(
-    snapshot: ReassignmentSnapshot, seen: _SeenMoves, end: ReplicaOffset | None, start: ReplicaOffset | None
+    snapshot: ReassignmentSnapshot,
+    seen: _SeenMoves,
+    end: ReplicaOffset | None,
+    start: ReplicaOffset | None,
+    size: int | None,
 ) -> None:
-    """Rate of the slowest adding replica; a sample that is missing leaves the measurement as it was."""
+    """Rate of the slowest adding replica; a sample that is missing leaves the measurement as it was.
+
+    ``size``: bytes of the leader's log. What lies before the start of a copy is not copied, and does not count.
+    """
     ends = [o for b in seen.row.adding if (o := seen.offset(b, OffsetKind.LATEST))]
     if not ends or len(ends) < len(seen.row.adding):
         snapshot.rate_bytes = None
         return
     slowest = min(ends, key=lambda o: o.offset)
+    begins = [r["copy_start"] for r in snapshot.replicas_progress if r["log_end"] == slowest.offset]
+    value = max(slowest.offset, *(begin for begin in begins if begin is not None), 0)
     meter = unpack_dataclass(RateMeter, snapshot.rate_state) if snapshot.rate_state else None
-    meter = meter.add(slowest.taken_at, slowest.offset) if meter else RateMeter.start(slowest.taken_at, slowest.offset)
+    meter = meter.add(slowest.taken_at, value) if meter else RateMeter.start(slowest.taken_at, value)
     records = end.offset - start.offset if end and start else 0
     snapshot.rate_state = pack_dataclass(meter)
-    snapshot.rate_bytes = bytes_per_second(meter.per_second(), snapshot.size_bytes, records)
+    snapshot.rate_bytes = bytes_per_second(meter.per_second(), size, records)
 
 
 def _last_sight(snapshot: ReassignmentSnapshot) -> MoveSighting:

@@ -177,6 +177,13 @@ class ReassignmentRow:
         return "copied, not in the ISR yet" if self._catches_up else ""
 
     @property
+    def skips_tiered(self) -> bool:
+        """Return whether a copy begins after the start of the leader's local log (KIP-1023)."""
+        start = self.snapshot.leader_log_start
+        begins = (replica.get("copy_start") for replica in self.snapshot.replicas_progress)
+        return start is not None and any(begin is not None and begin > start for begin in begins)
+
+    @property
     def remaining_bytes(self) -> float | None:
         if self.snapshot.size_bytes is None or self.percent is None:
             return None

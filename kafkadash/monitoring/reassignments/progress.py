@@ -25,13 +25,24 @@ EXPECTED_WEIGHT = 0.1
 def copied_percent(log_start: int, leader_end: int, replica_end: int) -> float:
     """Share of the leader's records the replica holds, 0 to 100.
 
-    ``(replica end − log start) / (leader end − log start)``. It may fall when producers outrun a slow copy: that is
+    ``(replica end − log start) / (leader end − log start)``, with the start of what is copied: ``find_copy_start``. It
+    may fall when producers outrun a slow copy: that is
     true. Offsets of two brokers are never read at the same instant, so the result is kept inside 0 to 100.
     """
     total = leader_end - log_start
     if total <= 0:
         return 100.0 if replica_end >= leader_end else 0.0
     return min(100.0, max(0.0, 100.0 * (replica_end - log_start) / total))
+
+
+def find_copy_start(leader_start: int, own_start: int | None) -> int:
+    """Return the first offset that a copy gets from its leader, by the starts of both logs on the brokers' disks.
+
+    The log of a new replica begins where that of its leader does. With tiered storage (KIP-405) it may begin later:
+    after what is in remote storage already (KIP-1023). ``own_start`` is None where it was not asked or not told, and
+    before the first record came.
+    """
+    return leader_start if own_start is None else max(leader_start, own_start)
 
 
 @dataclass(frozen=True, slots=True)

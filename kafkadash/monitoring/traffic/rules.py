@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kafkadash.kafka.api import LogSpan
+from kafkadash.monitoring.tiers.rules import is_tiered
 
 SLOT_S, SLOTS = 1800, 48
 """Seconds of a slot of a cluster's trend, and how many slots it has: 24 hours."""
@@ -14,7 +15,7 @@ SHARDS = 64
 """Topics are spread over so many rows by their name: reading the rates of one topic reads a 64th of all."""
 MOST_INTERVALS = 3
 """A rate over a longer gap is unknown: it would spread a peak over time in which nothing was read."""
-_COMPACT, _REMOTE = "compact", "true"
+_COMPACT = "compact"
 
 
 def shard_of(topic: str) -> int:
@@ -77,8 +78,7 @@ def keeps_all_bytes(config: Mapping[str, tuple[str | None, str]] | None) -> bool
     if config is None:
         return False
     policy = (config.get("cleanup.policy") or ("delete", ""))[0] or ""
-    remote = (config.get("remote.storage.enable") or ("false", ""))[0]
-    return _COMPACT not in policy and remote != _REMOTE
+    return _COMPACT not in policy and not is_tiered(config)
 
 
 def byte_rate(records: float | None, span: LogSpan | None, size_bytes: int | None) -> float | None:
