@@ -33,6 +33,7 @@ class CollectionErrorCode(StrEnum):
     DIRECTORY_NOT_READ = "directory-not-read"
     TOPIC_NOT_READ = "topic-not-read"
     ELIGIBLE_NOT_READ = "eligible-not-read"
+    TIERS_NOT_READ = "tiers-not-read"
     GROUPS_NOT_DESCRIBED = "groups-not-described"
     COMMITS_NOT_READ = "commits-not-read"
     SHARE_OFFSETS_NOT_READ = "share-offsets-not-read"

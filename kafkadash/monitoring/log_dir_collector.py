@@ -33,6 +33,7 @@ from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.metadata_collector import store_figures
 from kafkadash.monitoring.models import BrokerState, BrokerWeights, ThrottledResource, ThrottleState, TopicState
 from kafkadash.monitoring.partitions import two_digits
+from kafkadash.monitoring.tiers.collector import read_tiers, write_tiers
 
 Dirs = Mapping[int, Sequence[LogDir]]
 """Broker → its directories, of those that answered."""
@@ -149,6 +150,7 @@ def read(asking: CollectContext) -> CollectedFacts:
     answer = asking.admin.log_dirs([b.id for b in brokers if not b.fenced], deadline=asking.deadline)
     refuse_nothing(answer.brokers, answer.errors)
     hidden = _hidden_topics(asking, answer)
+    tiers = read_tiers(asking, answer.brokers)
     taken_at = to_utc(answer.taken_at)
     weights: list[BrokerWeights] = []
     topic_bytes: Counter[str] = Counter()
@@ -171,6 +173,7 @@ def read(asking: CollectContext) -> CollectedFacts:
             unique_fields=["cluster", "broker_id"],
             update_fields=["format", "data", "dirs", "replica_bytes", "taken_at"],
         )
+        write_tiers(asking.cluster, tiers)
 
     def write_sizes(changes: Mapping[int, Mapping[str, object]]) -> None:
         one_writer_of_shapes(asking.cluster.pk)
@@ -182,7 +185,11 @@ def read(asking: CollectContext) -> CollectedFacts:
         rows=sum(len(d.replicas) for dirs in answer.brokers.values() for d in dirs),
         write=write,
         not_answered=sorted(find_silent_brokers(answer.errors) | fenced),
-        errors=[*_collect_errors(answer, fenced), *([hidden_message(hidden)] if hidden else [])],
+        errors=[
+            *_collect_errors(answer, fenced),
+            *([hidden_message(hidden)] if hidden else []),
+            *tiers.errors,
+        ],
         facts=disk_facts(asking.cluster, answer.brokers, taken_at),
     )
 

@@ -64,6 +64,7 @@ COLLECTION_MESSAGES: Mapping[Code, MessageTemplate] = {
     Code.DIRECTORY_NOT_READ: MessageTemplate("", "Broker {broker}, {path}: {why}"),
     Code.TOPIC_NOT_READ: MessageTemplate("", "Topic {topic}: {why}"),
     Code.ELIGIBLE_NOT_READ: MessageTemplate("Eligible leader replicas could not be read.", "{why}"),
+    Code.TIERS_NOT_READ: MessageTemplate("Offsets of tiered topics could not be read.", "{why}"),
     Code.GROUPS_NOT_DESCRIBED: MessageTemplate("{groups:# group|# groups} could not be described.", "{why}"),
     Code.COMMITS_NOT_READ: MessageTemplate(
         "Committed offsets of {groups:# group|# groups} could not be read.", "{why}"

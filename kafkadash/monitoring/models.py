@@ -640,6 +640,27 @@ class EligibleReplicaState(models.Model):
         return f"eligible replicas of topic {self.topic_id}"
 
 
+class TierState(models.Model):
+    """Offsets of a tiered topic (KIP-405), as of the last refresh of log directories.
+
+    ``partitions``, format 1: {partition: [log start, local log start, last tiered offset, log end, bytes]}, as the
+    leader told them, with the bytes of its replica. Null: not told; the last tiered offset is −1 where nothing is in
+    remote storage, and null before Kafka 3.9. A partition whose leader did not answer is not in here.
+    """
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE)
+    topic_id = models.CharField(max_length=36, help_text="as of TopicState")
+    format = models.PositiveSmallIntegerField(default=1)
+    partitions = models.JSONField()
+    taken_at = models.DateTimeField()
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=["cluster", "topic_id"], name="one_tier_row_per_topic"),)
+
+    def __str__(self) -> str:
+        return f"tiers of topic {self.topic_id}"
+
+
 class PrincipalRights(models.Model):
     """Operations that Kafka grants to kafkadash's principal (KIP-430), by the names of AclOperation.
 

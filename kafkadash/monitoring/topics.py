@@ -58,6 +58,8 @@ from kafkadash.monitoring.partitions import PartitionLine, PartitionTrouble, par
 from kafkadash.monitoring.racks import RackJudge, fix_words
 from kafkadash.monitoring.reassignments.pages import ReassignmentRow
 from kafkadash.monitoring.throttles import list_words
+from kafkadash.monitoring.tiers.rules import PartitionTiers
+from kafkadash.monitoring.tiers.stored import StoredTiers, load_tiers
 from kafkadash.monitoring.topic_leaders import TopicLeaders, count_leaders
 from kafkadash.monitoring.traffic.pages import topic_throughput
 
@@ -294,7 +296,7 @@ class TopicPartitionRow:
     """A partition with its spread over the racks; ``spread`` is None where racks cannot be judged.
 
     ``size_percent``: its size beside that of the topic's largest partition; None where a size is unknown.
-    ``candidates``: stored ELR, None where all replicas are in sync or nothing was read.
+    ``candidates``: stored ELR, None where all replicas are in sync or nothing was read. ``tiers``: of a tiered topic.
     """
 
     line: PartitionLine
@@ -302,6 +304,12 @@ class TopicPartitionRow:
     size_percent: float | None = None
     candidates: LeaderCandidates | None = None
     behind: Sequence[FollowerLine] = ()
+    tiers: PartitionTiers | None = None
+
+    @property
+    def remote_bytes(self) -> int | None:
+        """Return an estimate of the bytes in remote storage."""
+        return self.tiers.remote_bytes if self.tiers else None
 
     @property
     def electable(self) -> bool:
@@ -344,6 +352,7 @@ class TopicContext(TypedDict):
     page: Page[Any]
     rows: list[TopicPartitionRow]
     eligible_at: datetime | None
+    tiers: StoredTiers | None
     size_skew: str
     leaders: TopicLeaders
     counts: dict[Any, Any]
@@ -386,6 +395,7 @@ def topic_context(
     candidates = load_candidates(cluster, [topic.topic_id]) if troubled else {}
     lacking = {broker for p in every if len(p.line.isr) < len(p.line.replicas) for broker in p.line.missing}
     behind = load_followers(topic, lacking, runs, now) if topic.under_replicated else {}
+    tiers = load_tiers(cluster, topic)
     group_freshness = freshness_of(runs.get(CollectorKind.GROUPS), now)
     readers = readers_of(cluster, topic.name, runs.get(CollectorKind.GROUPS), now, MOST_GROUPS + 1)
     return {
@@ -397,10 +407,12 @@ def topic_context(
                 _add_size(each, sizes.get(each.line.number), largest),
                 candidates=candidates.get((topic.topic_id, each.line.number)),
                 behind=behind.get(each.line.number, ()),
+                tiers=tiers.partitions.get(each.line.number) if tiers else None,
             )
             for each in page.object_list
         ],
         "eligible_at": next((own.taken_at for own in candidates.values()), None),
+        "tiers": tiers,
         "size_skew": _describe_size_skew(list(sizes.values())),
         "leaders": count_leaders([each.line for each in every], sizes),
         "counts": {name: sum(map(matches, every)) for name, matches in _IS.items()},

@@ -14,6 +14,8 @@ RELEASES = {
     "kraft-4.4": _HERE / "kafka-4.4.0.lock",
 }
 """In KRaft mode. The release in between is the playground's own."""
+REMOTE_STORAGE = _HERE / "remote-storage-4.3.1.lock"
+"""The remote storage manager that Kafka publishes among its tests: a folder of the machine (KIP-405)."""
 ZOOKEEPER = "zookeeper"
 """Brokers of the last release with ZooKeeper mode."""
 VARIABLE = "KAFKADASH_RELEASE"

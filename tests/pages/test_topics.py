@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Callable
 from datetime import timedelta
@@ -10,12 +11,13 @@ from urllib.parse import quote
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.failures import FailureKind
 from kafkadash.monitoring.errors import CollectionErrorCode
-from kafkadash.monitoring.models import BrokerState, BrokerWeights, CollectorKind, TopicState
+from kafkadash.monitoring.models import BrokerState, BrokerWeights, CollectorKind, TierState, TopicState
 from tests.factories import (
     GB,
     NOW,
@@ -32,6 +34,7 @@ from tests.pages.conftest import Page, figures_of
 GetPage = Callable[[str], Page]
 URL = "/clusters/demo/topics/"
 WELL = [1, 2, 3]
+SIZES = re.compile(r"\d[\d.,]*(?: [kMG]B)?")
 
 
 @pytest.fixture
@@ -254,6 +257,40 @@ def test_partitions_with_all_that_is_known(get_page: GetPage, ledger: TopicState
     assert (added.text.split()[0], added.has("data-behind")) == ("1", True)
     assert page.cells("partition-3")[7] == "unknown"  # nobody leads it
     assert page.find("#topic-facts-demo [data-source=topic]")
+
+
+@pytest.mark.parametrize(
+    ("read", "figures"),
+    [
+        ([0, 1_232, 1_429, 1_500, 2_680_000], [["2.7 MB"], ["14.3 MB", "1,430"], ["700.0 kB", "70"]]),
+        ([0, 1_232, None, 1_500, 2_680_000], [["2.7 MB"], [], []]),  # before Kafka 3.9
+        (None, [[], [], []]),
+    ],
+    ids=["known", "broker cannot tell", "not read"],
+)
+def test_tiered_topic__bytes_on_disks_and_in_remote_storage_are_apart(
+    get_page: GetPage, demo: Cluster, read: list[int | None] | None, figures: list[list[str]]
+) -> None:
+    partitions = [[0, 1, 5, WELL, WELL, []]]
+    config = {"remote.storage.enable": ["true", "topic"]}
+    topic = TopicFactory.create(cluster=demo, name="events", partitions=partitions, partition_count=1, config=config)
+    if read is not None:
+        known = {"cluster": demo, "topic_id": topic.topic_id, "taken_at": timezone.now()}
+        TierState.objects.create(partitions={"0": read}, **known)
+
+    page = get_page(URL + "events/")
+
+    tiles = [page.first(f"#topic-tiers-demo [data-fact={name}]").text for name in ("local", "remote", "pending")]
+    assert [SIZES.findall(tile) for tile in tiles] == figures
+    remote = page.first("#partition-0 [data-fact=remote]").text
+    assert SIZES.findall(remote) == figures[1][:1]
+
+
+def test_topic_without_remote_storage__has_no_tiers(get_page: GetPage, ledger: TopicState) -> None:
+    page = get_page(URL + "ledger/")
+
+    assert not page.find("#topic-tiers-demo")
+    assert not page.find("#partition-0 [data-fact=remote]")
 
 
 def test_leaders_by_broker__beside_the_sizes_they_lead(get_page: GetPage, ledger: TopicState) -> None:

@@ -829,6 +829,7 @@ TOOLS = MappingProxyType(
         "configs": "kafka.admin.ConfigCommand",
         "quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
         "log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+        "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
         "topics": "org.apache.kafka.tools.TopicCommand",
         "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
         "groups": "org.apache.kafka.tools.GroupsCommand",

@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.kafka.config_values import REMOTE_STORAGE
-from kafkadash.monitoring.models import TopicState
-from kafkadash.monitoring.tiers.rules import is_tiered
+from kafkadash.monitoring.models import TierState, TopicState
+from kafkadash.monitoring.tiers.rules import PartitionTiers, TopicTiers, is_tiered, sum_tiers
 
 
 def find_tiered_topics(cluster: Cluster, topics: Collection[str]) -> frozenset[str]:
     """Return those of the topics that are tiered by the configs read last. One query."""
     rows = TopicState.objects.filter(cluster=cluster, name__in=topics, config__has_key=REMOTE_STORAGE)
     return frozenset(name for name, config in rows.values_list("name", "config") if is_tiered(config))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTiers:
+    """``whole``: sums over the topic, unknown where partitions are missing in ``partitions``."""
+
+    partitions: Mapping[int, PartitionTiers]
+    whole: TopicTiers
+    taken_at: datetime | None
+
+
+def load_tiers(cluster: Cluster, topic: TopicState) -> StoredTiers | None:
+    """Return what is known of a tiered topic, None for one that is not tiered. One query for a tiered topic."""
+    if not is_tiered(topic.config):
+        return None
+    row = TierState.objects.filter(cluster=cluster, topic_id=topic.topic_id, format=1).first()
+    stored: Mapping[str, list[int | None]] = row.partitions if row else {}
+    found = {int(number): PartitionTiers(*values) for number, values in stored.items()}
+    missing = [_NOT_READ] * max(0, topic.partition_count - len(found))
+    return StoredTiers(found, sum_tiers([*found.values(), *missing]), row.taken_at if row else None)
+
+
+_NOT_READ = PartitionTiers(None, None, None, None, None)
