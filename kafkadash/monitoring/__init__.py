@@ -33,6 +33,7 @@ PUBLIC_MODULES = (
     "templatetags.marks",
     "throttles",
     "tiers.rules",
+    "tiers.stored",
     "topics",
     "traffic.collector",
     "traffic.pages",

@@ -43,6 +43,7 @@ from kafkadash.planning.report import (
     topic_rows_context,
 )
 from kafkadash.planning.solver.request import PlanProof
+from kafkadash.planning.tiered_copies import TieredCopies, load_tiered_copies
 from kafkadash.planning.window import WindowFacts, run_options, window_facts
 
 
@@ -144,6 +145,7 @@ class PlanPage:
     proof: ProofWords | None
     busiest: int | None
     sizes_at: datetime | None
+    tiered: TieredCopies | None
 
     @property
     def seconds(self) -> float | None:
@@ -204,7 +206,7 @@ class PlanPage:
 
 
 def plan_page(change: ChangeRequest, query: QueryDict, now: datetime) -> PlanPage | None:
-    """None where the request has no plan. Costs three queries, or four where exceptions are paged; one less where the
+    """None where the request has no plan. Costs four queries, or five where exceptions are paged; one less where the
     request has its report already.
     """
     report: PlanReport | None = getattr(change, "report", None)
@@ -233,6 +235,7 @@ def plan_page(change: ChangeRequest, query: QueryDict, now: datetime) -> PlanPag
         proof=_present_proof(change, report, impact),
         busiest=busiest,
         sizes_at=sizes_at,
+        tiered=load_tiered_copies(change.cluster, report),
     )
 
 

@@ -118,11 +118,12 @@ def _make_tiered(playground: KafkaPlayground, tools: Tools, topic: str) -> None:
     assert producer.flush(60) == 0
 
 
-def _tell_offsets(tools: Tools, topic: str) -> list[int]:
+def _tell_offsets(tools: Tools, topic: str) -> tuple[int, int, int, int]:
     """Log start, local log start, last tiered offset and log end, as kafka-get-offsets prints them."""
     times = ("earliest", "earliest-local", "latest-tiered", "latest")
     printed = [tools.run("get-offsets", "--topic", topic, "--time", time) for time in times]
-    return [int(line.strip().rpartition(":")[2]) for line in printed]
+    start, local, tiered, end = (int(line.strip().rpartition(":")[2]) for line in printed)
+    return start, local, tiered, end
 
 
 def _is_uploaded(tools: Tools, topic: str) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.http import QueryDict
 from django.template.loader import render_to_string
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
@@ -21,14 +22,16 @@ from kafkadash.accounts.models import User
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.json_columns import pack_dataclass
+from kafkadash.monitoring.models import TierState
 from kafkadash.planning.impact import impact_of
 from kafkadash.planning.models import PlanReport, PlanTopic
 from kafkadash.planning.plan_store import first_exceptions_of, first_rows_of, rows_of, store_report
 from kafkadash.planning.problem_codes import CheckedRule, RuleCode
 from kafkadash.planning.proposal import BALANCE, PlanInput
-from kafkadash.planning.review import proof_words, review_context
+from kafkadash.planning.review import plan_page, proof_words, review_context
 from kafkadash.planning.solver.request import PlanProof
-from tests.factories import GB, NOW, watched
+from kafkadash.planning.tiered_copies import TieredCopies, load_tiered_copies
+from tests.factories import GB, NOW, BrokerFactory, watched
 from tests.pages.conftest import Page
 from tests.planning.plans import counted, drained, planned, report_of, world
 from tests.planning.stored import Wizard
@@ -52,6 +55,33 @@ def test_every_row_of_the_plan_is_in_its_topic_with_its_size_and_leader(cluster:
     }
     assert {r.copied_bytes for r in stored} == {3 * GB}
     assert all(r.leader == r.current[0] for r in stored)
+
+
+@pytest.mark.parametrize("untiered_only", [False, True], ids=["copies the local log", "leaves out what is tiered"])
+def test_tiered_topic__says_what_is_copied_and_what_stays_in_remote_storage(
+    cluster: Cluster, *, untiered_only: bool
+) -> None:
+    config = {"follower.fetch.last.tiered.offset.enable": ["true", "cluster-default"]} if untiered_only else {}
+    BrokerFactory.create(cluster=cluster, broker_id=6, config=config)
+    TierState.objects.create(
+        cluster=cluster,
+        topic_id="id-of-clicks",
+        partitions={"0": [0, 700, 899, 1_000, 3 * GB], "1": [0, 0, None, 10, GB]},
+        taken_at=NOW,
+    )
+
+    plan = plan_page(planned(cluster, WORLD, ROWS), QueryDict(), NOW)
+
+    assert plan is not None
+    brokers = (6,) if untiered_only else ()
+    assert plan.tiered == TieredCopies(1, 3 * GB, 9 * GB, brokers, untiered_only, GB, NOW), "clicks-1 does not move"
+    shown = render_to_string("planning/_blast.html", {"plan": plan, "now": NOW}).partition('id="tiered"')[2]
+    sizes = re.findall(r"<b>[≈ ]*(\d+\.\d GB)", shown.partition("</div>")[0])
+    assert sizes == ["3.0 GB", "9.0 GB", *(["1.0 GB"] if untiered_only else [])]
+
+
+def test_no_topic_is_tiered__says_nothing_of_tiers(cluster: Cluster) -> None:
+    assert load_tiered_copies(cluster, report_of(planned(cluster, WORLD, ROWS))) is None
 
 
 def test_the_topic_that_copies_most_comes_first(cluster: Cluster) -> None:

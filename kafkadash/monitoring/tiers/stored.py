@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -33,9 +33,13 @@ def load_tiers(cluster: Cluster, topic: TopicState) -> StoredTiers | None:
         return None
     row = TierState.objects.filter(cluster=cluster, topic_id=topic.topic_id, format=1).first()
     stored: Mapping[str, list[int | None]] = row.partitions if row else {}
-    found = {int(number): PartitionTiers(*values) for number, values in stored.items()}
+    found = unpack_tiers(stored)
     missing = [_NOT_READ] * max(0, topic.partition_count - len(found))
     return StoredTiers(found, sum_tiers([*found.values(), *missing]), row.taken_at if row else None)
+
+
+def unpack_tiers(stored: Mapping[str, Sequence[int | None]]) -> dict[int, PartitionTiers]:
+    return {int(number): PartitionTiers(*values) for number, values in stored.items()}
 
 
 _NOT_READ = PartitionTiers(None, None, None, None, None)
