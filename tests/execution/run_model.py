@@ -56,7 +56,9 @@ Speed = Callable[[int, str, float], float]
 
 
 class Logs(Cluster):
-    """``inbound``: bytes per second that producers write to a partition."""
+    """``inbound``: bytes per second that producers write to a partition. ``begins``: broker → byte at which the log of
+    its copy starts, where what is before is in tiered storage.
+    """
 
     def __init__(
         self, rows: Iterable[PartitionMove], sizes: dict[Key, float], brokers: Iterable[int], rate: float
@@ -64,6 +66,7 @@ class Logs(Cluster):
         super().__init__(rows, sizes, brokers, rate)
         self.inbound: dict[Key, float] = {}
         self.removed: dict[Key, float] = {}
+        self.begins: dict[int, float] = {}
         self.can: Speed = lambda _broker, _way, _at: float("inf")
 
     @property
@@ -96,7 +99,10 @@ class Logs(Cluster):
         start = self.removed.get(key, 0.0)
         end = start + partition.size
         ends = {b: int((end - left) / RECORD) for b, left in partition.left.items() if self.brokers[b]}
-        return RowRead(partition.leader, int(start / RECORD), int(end / RECORD), ends, self.now.timestamp())
+        begins = {broker: int(at / RECORD) for broker, at in self.begins.items() if broker in ends}
+        return RowRead(
+            partition.leader, int(start / RECORD), int(end / RECORD), ends, self.now.timestamp(), begins=begins
+        )
 
     def sizes(self) -> Sizes:
         """As directories would be read now."""

@@ -363,6 +363,20 @@ def test_tiered_topic__copy_begins_after_what_is_tiered__counts_what_it_gets() -
     assert (grown, missing_bytes(row)) == ({3: 100_000.0}, {3: 400_000.0})
 
 
+def test_tiered_topic__copies_leave_out_what_is_tiered__run_counts_what_is_copied() -> None:
+    run = running(row(), size=6000 * MB)
+    run.tick()
+    run.cluster.begins[3] = 4000 * MB
+    run.cluster.partitions[KEY].left[3] = 2000 * MB
+
+    now = after(run, 5)
+
+    assert (now.total_bytes, only(now).size_bytes) == (2000 * MB, 2000 * MB)
+    assert now.moved_bytes == only(now).moved_bytes
+    assert now.percent == pytest.approx(only(now).percent, abs=0.1)
+    assert now.notes == ()
+
+
 @settings(deadline=None, derandomize=True, max_examples=80, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 2**32), st.lists(st.sampled_from(EVENTS), min_size=5, max_size=60), st.booleans())
 def test_run__whatever_happens__never_falls_never_negative_and_is_stored_as_told(

@@ -133,7 +133,8 @@ class FlowMemory:
 
 @dataclass(slots=True)
 class RunMemory:
-    """``learned``: bytes of one replica of rows whose size was not known when the run began. ``kept``: share of their
+    """``learned``: bytes of one replica of rows whose size was not known when the run began, or of which each copy
+    leaves out what is in tiered storage (KIP-1023). ``kept``: share of their
     weight, 0 to 1, that rows had copied that ended otherwise than done. ``led``: the source of rows that ended, where
     it was not their first replica. ``estimates``: topic → why its figures are estimates. ``sizes_at``: of the newest
     directory read that was used. ``at``: when offsets were read last; ``stepped_at``: of that step, by its own clock.
@@ -533,8 +534,7 @@ class ReplicaReads:
 
 def estimate_replica_size(move: RunRow, memory: RunMemory) -> int | None:
     """Bytes of one replica that the row counts with."""
-    size = move.work.size_bytes
-    return memory.learned.get(move.key) if size is None else size
+    return memory.learned.get(move.key, move.work.size_bytes)
 
 
 def take_in(
@@ -563,12 +563,19 @@ def take_in(
         _count_by_broker(grown, row, update_row(row, key, size, read, reads.sizes, times, reads.at, held=held))
         if has_uncounted_bytes(row):
             grown.blind.update(_lanes(row))
-        if size is None and row.record_bytes is not None and row.size_bytes is not None:
+        to_learn = key not in memory.learned and (size is None or _leaves_out_tiered(row))
+        if to_learn and row.record_bytes is not None and row.size_bytes is not None:
             memory.learned[key] = round(row.size_bytes / len(row.copies))
     if gone:
         _drop_ended_rows(moves, gone, memory, grown)
     _remember_all_log_ends(memory, reads.at)
     return grown
+
+
+def _leaves_out_tiered(row: RowMemory) -> bool:
+    """Return whether each copy begins after the start of the leader's log on the disk."""
+    start = row.log_start
+    return start is not None and all(copy.find_start(start) > start for copy in row.copies.values())
 
 
 def expect_throttle(memory: RunMemory, throttle: int, at: float) -> None:
