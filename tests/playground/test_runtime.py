@@ -109,6 +109,16 @@ def test_the_committed_lock_names_every_jar_with_its_checksum() -> None:
     assert {jar.version for jar in jars if jar.group == "org.apache.kafka"} == {"4.3.1"}
 
 
+def test_jar_with_a_classifier__has_it_in_its_name(tmp_path: Path) -> None:
+    lock = tmp_path / "one.lock"
+    lock.write_text("org.apache.kafka:kafka-storage:4.3.1:test 00\n", encoding="utf-8")
+    [jar] = read_lock(lock)
+    assert (jar.coordinate, jar.path(tmp_path).name) == (
+        "org.apache.kafka:kafka-storage:4.3.1:test",
+        "kafka-storage-4.3.1-test.jar",
+    )
+
+
 def test_it_fetches_once_and_shows_progress(repository: Repository, tmp_path: Path) -> None:
     seen: list[DownloadProgress] = []
     first = fetch(repository.lock, tmp_path / "cache", seen.append, repository.url)
