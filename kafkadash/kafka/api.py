@@ -640,11 +640,38 @@ class LogSpans:
 class OpenTransaction(NamedTuple):
     """Transaction that is open in a partition: ``start`` is the offset of its first record, ``last_at`` the time of its
     producer's last record in seconds since the epoch, by the producer's clock; None where that is not known.
+    Epochs are −1 where Kafka has none.
     """
 
     producer_id: int
     start: int
     last_at: float | None
+    producer_epoch: int = -1
+    coordinator_epoch: int = -1
+
+
+class CoordinatedTransaction(NamedTuple):
+    """Transaction as its coordinator has it. ``state`` is Kafka's word, "" where the coordinator forgot it meanwhile.
+    ``partitions``: those in which it is to end yet.
+    """
+
+    transactional_id: str
+    state: str
+    partitions: frozenset[tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatedTransactions:
+    """``described``: producer → its transaction, None where a coordinator lists one and did not describe it.
+
+    A producer that is absent has no transaction, provided that the answer is ``complete`` (each broker listed those
+    that it coordinates) and ``sees_all`` (the principal may describe a transactional id that nobody has, so Kafka
+    leaves out none, unless an ACL denies single ones).
+    """
+
+    described: Mapping[int, CoordinatedTransaction | None]
+    complete: bool
+    sees_all: bool
 
 
 class KafkaGroups(Protocol):
@@ -684,6 +711,12 @@ class KafkaGroups(Protocol):
         """As ``log_spans``, but each ends at the last stable offset: consumers with read_committed stop there."""
         ...
 
+    def unstable_spans(self, partitions: Mapping[str, Collection[int]], *, deadline: float) -> LogSpans:
+        """As ``log_spans``, but each begins at the last stable offset: records that consumers with read_committed
+        cannot read yet. It is empty where no transaction is open.
+        """
+        ...
+
     def open_transactions(
         self, partitions: Mapping[str, Collection[int]], *, deadline: float
     ) -> Mapping[str, Mapping[int, Sequence[OpenTransaction]]]:
@@ -698,6 +731,12 @@ class KafkaGroups(Protocol):
         ListTransactions (66) answers. None where a broker does not tell, so that one may be missing.
 
         Kafka leaves out transactional ids on which the principal has no Describe, without an error.
+        """
+        ...
+
+    def coordinated_transactions(self, producers: Collection[int], *, deadline: float) -> CoordinatedTransactions:
+        """Return what coordinators know of the transactions of producers, as ListTransactions (66) and
+        DescribeTransactions (65) answer. Not complete before Kafka 3.0.
         """
         ...
 

@@ -46,6 +46,8 @@ with warnings.catch_warnings():
         DescribeQuorumResponse,
         DescribeTopicPartitionsRequest,
         DescribeTopicPartitionsResponse,
+        DescribeTransactionsRequest,
+        DescribeTransactionsResponse,
         ElectLeadersRequest,
         ElectLeadersResponse,
         IncrementalAlterConfigsRequest,

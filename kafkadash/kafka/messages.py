@@ -54,6 +54,8 @@ from kafkadash.kafka.kafka_python import (
     DescribeShareGroupOffsetsRequest,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
     ElectLeadersRequest,
     ElectLeadersResponse,
     FindCoordinatorRequest,
@@ -137,6 +139,7 @@ QuorumReplicaAnswer = QuorumPartition.ReplicaState
 TopicPartitionsAnswer = DescribeTopicPartitionsResponse
 ProducersAnswer = DescribeProducersResponse
 TransactionsAnswer = ListTransactionsResponse
+DescribedTransactionsAnswer = DescribeTransactionsResponse
 ListGroupsAnswer = ListGroupsResponse
 ListedGroup = ListGroupsResponse.ListedGroup
 DescribeGroupsAnswer = DescribeGroupsResponse
@@ -294,7 +297,7 @@ DESCRIBE_SHARE_GROUPS, DESCRIBE_STREAMS_GROUPS, DESCRIBE_SHARE_OFFSETS = 77, 89,
 # org.apache.kafka.common.requests.ListOffsetsRequest.CONSUMER_REPLICA_ID: the leader answers what consumers can read.
 ASK_AS_CONSUMER = -1
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
-DESCRIBE_PRODUCERS, LIST_TRANSACTIONS = 61, 66
+DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 61, 65, 66
 # org.apache.kafka.coordinator.transaction.TransactionState: the coordinator goes on with these.
 TRANSACTIONS_IN_PROGRESS = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
@@ -504,12 +507,16 @@ def producers_request(offered: ApiRanges, partitions: Mapping[str, Collection[in
     )
 
 
-def transactions_request(offered: ApiRanges, producers: Collection[int]) -> Request:
-    """Return a request for transactions of producers that are in progress, for each coordinator (KIP-664)."""
+def transactions_request(offered: ApiRanges, producers: Collection[int], states: Collection[str] = ()) -> Request:
+    """Return a request for transactions of producers, in some states or in any, for each coordinator (KIP-664)."""
     require_api(offered, LIST_TRANSACTIONS, "ListTransactions (Kafka 3.0)")
-    return ListTransactionsRequest(
-        state_filters=list(TRANSACTIONS_IN_PROGRESS), producer_id_filters=list(producers), max_version=0
-    )
+    return ListTransactionsRequest(state_filters=list(states), producer_id_filters=list(producers), max_version=0)
+
+
+def described_transactions_request(offered: ApiRanges, transactional_ids: Collection[str]) -> Request:
+    """Return a request for transactions by their transactional ids, for their coordinator (KIP-664)."""
+    require_api(offered, DESCRIBE_TRANSACTIONS, "DescribeTransactions (Kafka 3.0)")
+    return DescribeTransactionsRequest(transactional_ids=list(transactional_ids))
 
 
 def span_request(

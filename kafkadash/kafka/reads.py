@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import os
+import secrets
 import threading
 import time
 import zlib
@@ -65,12 +66,14 @@ from kafkadash.kafka.messages import (
     METADATA,
     READ_COMMITTED,
     READ_UNCOMMITTED,
+    TRANSACTIONS_IN_PROGRESS,
     ApiRanges,
     ApiVersionsAnswer,
     ClusterAnswer,
     ConfigAnswer,
     ConfigsAnswer,
     ConfigsResult,
+    DescribedTransactionsAnswer,
     KafkaResponse,
     LogDirResult,
     LogDirsAnswer,
@@ -88,6 +91,7 @@ from kafkadash.kafka.messages import (
     api_versions_request,
     cluster_request,
     configs_request,
+    described_transactions_request,
     log_dirs_request,
     metadata_request,
     name_operations,
@@ -471,6 +475,8 @@ class ProducerReading:
                         producer.producer_id,
                         producer.current_txn_start_offset,
                         producer.last_timestamp / 1000 if producer.last_timestamp >= 0 else None,
+                        producer.producer_epoch,
+                        producer.coordinator_epoch,
                     )
                     for producer in row.active_producers
                     if producer.current_txn_start_offset >= 0
@@ -498,7 +504,7 @@ class TransactionReading:
         self._complete = not isinstance(result, KafkaFailure)
         for broker in () if isinstance(result, KafkaFailure) else result.response.brokers:
             ask: BrokerRequest[TransactionsAnswer] = BrokerRequest(
-                partial(transactions_request, producers=self._producers)
+                partial(transactions_request, producers=self._producers, states=TRANSACTIONS_IN_PROGRESS)
             )
             self._talk.ask(broker.node_id, ask, self._told)
 
@@ -510,9 +516,75 @@ class TransactionReading:
             self._found[row.producer_id] = clean_text(row.transactional_id)
 
 
+_TRANSACTIONAL_ID_NOT_FOUND = 105
+_MAY_DESCRIBE = frozenset({0, 14, 15, 16, _TRANSACTIONAL_ID_NOT_FOUND})
+"""Answers about a transactional id that Kafka gives only to those who may describe it (kafka.server.KafkaApis)."""
+
+
+class CoordinatorReading:
+    """Collects what coordinators know of transactions: each broker lists those that it coordinates, then describes
+    them. One broker is also asked for a transactional id that nobody has, which tells whether Kafka hides any.
+    """
+
+    def __init__(self, talk: FanOut, producers: Collection[int]) -> None:
+        self._talk = talk
+        self._producers = producers
+        self._found: dict[int, port.CoordinatedTransaction | None] = {}
+        self._complete = True
+        self._sees_all = False
+        self._nobodys = f"~{secrets.token_hex(12)}"
+        self._asked_for_nobodys = False
+
+    def read(self) -> port.CoordinatedTransactions:
+        """Raises KafkaFailure when nobody answered anything."""
+        brokers: BrokerRequest[MetadataAnswer] = BrokerRequest(lambda offered: metadata_request(offered, ()))
+        self._talk.ask(None, brokers, self._told_brokers)
+        self._talk.run()
+        return port.CoordinatedTransactions(self._found, self._complete, self._sees_all)
+
+    def _told_brokers(self, result: BrokerAnswer[MetadataAnswer] | KafkaFailure) -> None:
+        self._complete = not isinstance(result, KafkaFailure)
+        for broker in () if isinstance(result, KafkaFailure) else result.response.brokers:
+            ask: BrokerRequest[TransactionsAnswer] = BrokerRequest(
+                partial(transactions_request, producers=self._producers)
+            )
+            self._talk.ask(broker.node_id, ask, partial(self._told_list, broker.node_id))
+
+    def _told_list(self, broker: int, result: BrokerAnswer[TransactionsAnswer] | KafkaFailure) -> None:
+        if isinstance(result, KafkaFailure) or result.response.error_code:
+            self._complete = False
+            return
+        own = {row.transactional_id: row.producer_id for row in result.response.transaction_states}
+        self._found |= dict.fromkeys(own.values())
+        names = list(own)
+        if not self._asked_for_nobodys:
+            self._asked_for_nobodys = True
+            names.append(self._nobodys)
+        if names:
+            ask: BrokerRequest[DescribedTransactionsAnswer] = BrokerRequest(
+                partial(described_transactions_request, transactional_ids=names)
+            )
+            self._talk.ask(broker, ask, partial(self._told, own))
+
+    def _told(self, own: Mapping[str, int], result: BrokerAnswer[DescribedTransactionsAnswer] | KafkaFailure) -> None:
+        for row in () if isinstance(result, KafkaFailure) else result.response.transaction_states:
+            if row.transactional_id == self._nobodys:
+                self._sees_all = row.error_code in _MAY_DESCRIBE
+            elif row.transactional_id in own and row.error_code in (0, _TRANSACTIONAL_ID_NOT_FOUND):
+                partitions = frozenset((topic.topic, index) for topic in row.topics for index in topic.partitions)
+                state = "" if row.error_code else clean_text(row.transaction_state)
+                self._found[own[row.transactional_id]] = port.CoordinatedTransaction(
+                    clean_text(row.transactional_id), state, partitions
+                )
+
+
+LAST_STABLE = -1_000
+"""Begin of spans that is no timestamp of ListOffsets: the newest offset for consumers with read_committed."""
+
+
 class SpanReading:
-    """Collects the answers of one call. ``begin``: where spans begin, as the ``timestamp`` of ListOffsets.
-    ``isolation``: of the consumers for which they end.
+    """Collects the answers of one call. ``begin``: where spans begin, as the ``timestamp`` of ListOffsets, or
+    LAST_STABLE. ``isolation``: of the consumers for which they end.
     """
 
     def __init__(self, talk: FanOut, begin: int = OffsetKind.EARLIEST, isolation: int = READ_UNCOMMITTED) -> None:
@@ -576,6 +648,8 @@ class SpanReading:
 
     def _question(self, partitions: Wanted, kind: int) -> BrokerRequest[OffsetsAnswer]:
         isolation = self._isolation
+        if kind == LAST_STABLE:
+            kind, isolation = OffsetKind.LATEST, READ_COMMITTED
         return BrokerRequest(
             lambda offered: span_request(offered, partitions, kind, max(1, int(self._talk.left() * 1000)), isolation)
         )
@@ -887,6 +961,9 @@ class WireAdmin:
     def stable_spans(self, partitions: Mapping[str, Collection[int]], *, deadline: float) -> LogSpans:
         return self._talk(lambda talk: SpanReading(talk, isolation=READ_COMMITTED).read(partitions), deadline)
 
+    def unstable_spans(self, partitions: Mapping[str, Collection[int]], *, deadline: float) -> LogSpans:
+        return self._talk(lambda talk: SpanReading(talk, LAST_STABLE).read(partitions), deadline)
+
     def open_transactions(
         self, partitions: Mapping[str, Collection[int]], *, deadline: float
     ) -> Mapping[str, Mapping[int, Sequence[port.OpenTransaction]]]:
@@ -894,6 +971,9 @@ class WireAdmin:
 
     def transactional_ids(self, producers: Collection[int], *, deadline: float) -> Mapping[int, str] | None:
         return self._talk(lambda talk: TransactionReading(talk, producers).read(), deadline)
+
+    def coordinated_transactions(self, producers: Collection[int], *, deadline: float) -> port.CoordinatedTransactions:
+        return self._talk(lambda talk: CoordinatorReading(talk, producers).read(), deadline)
 
     def describe_groups(self, groups: Collection[str], *, deadline: float) -> Mapping[str, port.GroupDescription]:
         return self._talk(lambda talk: GroupReading(talk).read_named(groups), deadline)

@@ -27,11 +27,11 @@ from tests.contract.fake_configs import DEFAULT_SOURCE, LEGAL_NAME, SENSITIVE, S
 from tests.contract.fake_entities import Entities
 from tests.contract.fake_groups import GROUP_ANSWERS
 from tests.contract.fake_model import ClusterModel, FakeBroker, FakePartition, FakeTopic, Mode, QuorumState
-from tests.contract.fake_offsets import describe_producers, list_offsets, list_transactions
+from tests.contract.fake_offsets import describe_producers, describe_transactions, list_offsets, list_transactions
 from tests.contract.fake_quorum import describe_quorum
 
 LIST_OFFSETS, METADATA, SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 2, 3, 17, 18, 36
-DESCRIBE_PRODUCERS, LIST_TRANSACTIONS = 61, 66
+DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 61, 65, 66
 DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS = 32, 35
 LIST_REASSIGNMENTS, DESCRIBE_QUORUM, DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS = 46, 55, 60, 75
 FORWARDED = (
@@ -67,7 +67,7 @@ def offered_versions(
     """Every version kio has, as ``{key: (lowest, highest)}``; an override of None takes a key away."""
     keys = [LIST_OFFSETS, METADATA, SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE]
     keys += [DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS, LIST_REASSIGNMENTS, DESCRIBE_CLUSTER]
-    keys += [DESCRIBE_PRODUCERS, LIST_TRANSACTIONS]
+    keys += [DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS]
     keys += [*CHANGES, *GROUP_ANSWERS]
     if model.mode is Mode.KRAFT:
         keys += [DESCRIBE_QUORUM, DESCRIBE_TOPIC_PARTITIONS]
@@ -412,6 +412,7 @@ def _configs_of(model: ClusterModel, broker: FakeBroker, entities: Entities, res
 _ANSWERS: Mapping[int, Callable[[ClusterModel, FakeBroker, Entities, Any, bool], Any]] = {
     LIST_OFFSETS: list_offsets,
     DESCRIBE_PRODUCERS: describe_producers,
+    DESCRIBE_TRANSACTIONS: describe_transactions,
     LIST_TRANSACTIONS: list_transactions,
     METADATA: _metadata,
     DESCRIBE_CONFIGS: _describe_configs,

@@ -144,6 +144,7 @@ class ClusterModel:
         # (topic, partition) → producer id and offset of the first record of transactions that are open
         self.open_transactions: dict[TopicPartition, list[tuple[int, int]]] = {}
         self.transactional_ids: dict[int, str] = {}  # of producers whose transaction a coordinator has in progress
+        self.forgotten: set[TopicPartition] = set()  # partitions that a coordinator no longer has in a transaction
         # leaders that Metadata names, one after the other, before the true one (brokers hear of a change in turn)
         self.rumours: dict[TopicPartition, list[int]] = {}
         self.refusals: dict[str, tuple[ErrorCode, str | None]] = {}  # "topic-partition" → what 45 says of it

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kio.schema.errors import ErrorCode
@@ -126,6 +126,46 @@ def list_transactions(model: ClusterModel, broker: FakeBroker, entities: Entitie
             entities.new("TransactionState", transactional_id=name, producer_id=producer, transaction_state="Ongoing")
             for producer, name in model.transactional_ids.items()
             if broker.id == 1 and producer in request.producer_id_filters
+        ),
+    )
+
+
+def describe_transactions(
+    model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool
+) -> Any:
+    return entities.new(
+        "DescribeTransactionsResponse",
+        throttle_time=timedelta(0),
+        transaction_states=tuple(
+            _describe_transaction(model, broker, entities, name, denied) for name in request.transactional_ids
+        ),
+    )
+
+
+def _describe_transaction(model: ClusterModel, broker: FakeBroker, entities: Entities, name: str, denied: bool) -> Any:
+    """Only broker 1 coordinates. Denied are all but those that are listed, as by an ACL for their names."""
+    producer = next((each for each, own in model.transactional_ids.items() if own == name), None)
+    code = ErrorCode.none
+    if producer is None:
+        code = ErrorCode.transactional_id_authorization_failed if denied else ErrorCode.transactional_id_not_found
+        code = code if denied or broker.id == 1 else ErrorCode.not_coordinator
+    own = sorted(
+        place
+        for place, opened in model.open_transactions.items()
+        if place not in model.forgotten and producer in {each for each, _ in opened}
+    )
+    return entities.new(
+        "TransactionState",
+        error_code=code,
+        transactional_id=name,
+        transaction_state="Ongoing" if producer is not None else "",
+        transaction_timeout=timedelta(minutes=1),
+        transaction_start_time=datetime.fromtimestamp(0, UTC),
+        producer_id=-1 if producer is None else producer,
+        producer_epoch=0,
+        topics=tuple(
+            entities.new("TopicData", topic=topic, partitions=tuple(n for each, n in own if each == topic))
+            for topic in sorted({each for each, _ in own})
         ),
     )
 

@@ -14,6 +14,8 @@ import pytest
 
 from kafkadash.kafka.api import (
     ClusterConnection,
+    CoordinatedTransaction,
+    CoordinatedTransactions,
     DeadlineExceeded,
     KafkaFailure,
     KafkaUnreachable,
@@ -24,7 +26,7 @@ from kafkadash.kafka.api import (
 )
 from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.mutations import WireClient
-from tests.contract.fake_answers import DESCRIBE_PRODUCERS, LIST_OFFSETS, METADATA
+from tests.contract.fake_answers import DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_OFFSETS, METADATA
 from tests.contract.fake_broker import FakeKafka
 from tests.contract.fake_groups import (
     DESCRIBE_CONSUMER_GROUPS,
@@ -572,12 +574,14 @@ def test_open_transactions__end_what_read_committed_reads_and_are_named(
     fake.model.open_transactions = {("t", 0): [(12, 60), (11, 40)], ("t", 1): [(13, 90)]}
 
     stable = watching_admin.stable_spans({"t": [0, 1, 2]}, deadline=DEADLINE).spans["t"]
+    unstable = watching_admin.unstable_spans({"t": [0, 1, 2]}, deadline=DEADLINE).spans["t"]
     opened = watching_admin.open_transactions({"t": [0, 2], "gone": [0]}, deadline=DEADLINE)
     fake.denied.add(DESCRIBE_PRODUCERS)
     denied = watching_admin.open_transactions({"t": [0]}, deadline=DEADLINE)
 
     assert {index: span[:2] for index, span in stable.items()} == {0: (0, 40), 1: (0, 90), 2: (0, 100)}
-    assert opened == {"t": {0: [OpenTransaction(11, 40, 1.7e9), OpenTransaction(12, 60, 1.7e9)], 2: []}}
+    assert {index: span[:2] for index, span in unstable.items()} == {0: (40, 100), 1: (90, 100), 2: (100, 100)}
+    assert opened == {"t": {0: [OpenTransaction(11, 40, 1.7e9, 1, 0), OpenTransaction(12, 60, 1.7e9, 1, 0)], 2: []}}
     assert denied == {}
 
 
@@ -589,3 +593,23 @@ def test_transactional_ids__are_those_in_progress__none_while_a_broker_does_not_
     assert watching_admin.transactional_ids([11, 13], deadline=DEADLINE) == {11: "orders\N{REPLACEMENT CHARACTER}tx"}
     fake.model.groups.loading[2] = 1
     assert watching_admin.transactional_ids([11], deadline=DEADLINE) is None
+
+
+def test_coordinated_transactions__tell_their_partitions__and_whether_any_may_be_missing(
+    fake: FakeKafka, watching_admin: WireClient
+) -> None:
+    fake.model.transactional_ids = {11: "orders\x00tx", 12: "other"}
+    fake.model.open_transactions = {("t", 0): [(11, 40)], ("t", 1): [(11, 60), (12, 70)]}
+    fake.model.forgotten = {("t", 1)}
+
+    known = watching_admin.coordinated_transactions([11, 12, 13], deadline=DEADLINE)
+    fake.denied.add(DESCRIBE_TRANSACTIONS)
+    denied = watching_admin.coordinated_transactions([13], deadline=DEADLINE)
+    fake.model.groups.loading[2] = 1
+    loading = watching_admin.coordinated_transactions([13], deadline=DEADLINE)
+
+    orders = CoordinatedTransaction("orders\N{REPLACEMENT CHARACTER}tx", "Ongoing", frozenset({("t", 0)}))
+    other = CoordinatedTransaction("other", "Ongoing", frozenset())
+    assert known == CoordinatedTransactions({11: orders, 12: other}, complete=True, sees_all=True)
+    assert denied == CoordinatedTransactions({}, complete=True, sees_all=False)
+    assert (loading.complete, loading.described) == (False, {})
