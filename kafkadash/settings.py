@@ -230,6 +230,7 @@ COLLECT_INTERVALS: dict[str, float] = {
     "traffic": env.float("INTERVAL_TRAFFIC", default=60),
     "catch_up": env.float("INTERVAL_CATCH_UP", default=30),
     "canary": env.float("INTERVAL_CANARY", default=30),
+    "transactions": env.float("INTERVAL_TRANSACTIONS", default=300),
 }
 # These kinds are read at this pace instead where that is cheap: where a refresh then takes less than this share of one
 # processor core of the worker (``CollectorRun.processor_s``). Never slower than above.
@@ -238,6 +239,7 @@ COLLECT_INTERVALS_CHEAP: dict[str, float] = {
     "quorum": env.float("INTERVAL_QUORUM_CHEAP", default=5),
     "metadata": env.float("INTERVAL_METADATA_CHEAP", default=10),
     "configs": env.float("INTERVAL_CONFIGS_CHEAP", default=10),
+    "transactions": env.float("INTERVAL_TRANSACTIONS_CHEAP", default=60),
 }
 COLLECT_CHEAP_SHARE = env.float("COLLECT_CHEAP_SHARE", default=0.01)
 # While anything moves, these kinds are read at this pace instead.

@@ -53,6 +53,7 @@ ROWS = {
     CollectorKind.VERSIONS: 3,
     CollectorKind.GROUPS: 4,
     CollectorKind.CATCH_UP: 0,
+    CollectorKind.TRANSACTIONS: 1120,
 }
 """Rows of the newest refresh of a cluster from ``watched``."""
 SIZES = {"brokers", "racks", "topics", "partitions"}

@@ -51,6 +51,7 @@ _WORDS = {
     "monitoring.TopicTraffic": "topic throughput record|topic throughput records",
     "monitoring.LogEndWindow": "log end record|log end records",
     "monitoring.ZooKeeperState": "reading of ZooKeeper|readings of ZooKeeper",
+    "monitoring.TransactionSnapshot": "record of open transactions|records of open transactions",
     "monitoring.CanaryPoint": "canary probe|canary probes",
     "monitoring.BrokerCatchUp": "catch-up record of a broker|catch-up records of brokers",
 }

@@ -90,6 +90,8 @@ from kafkadash.monitoring.models import (
 from kafkadash.monitoring.partitions import partitions_context
 from kafkadash.monitoring.quorum.pages import quorum_context
 from kafkadash.monitoring.traffic.pages import TrendLine, build_trend_line, trends_context
+from kafkadash.monitoring.transactions.rules import first_hanging
+from kafkadash.monitoring.transactions.stored import load_snapshot, read_transactions
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,7 @@ _GROUP = _NextPage("Open group", "monitoring:group", of_group=True)
 _GROUPS = _NextPage("Open groups", "monitoring:groups")
 _PIPELINE = _NextPage("Open pipeline", "history:pipeline", of_all=True)
 _CANARY = _NextPage("Open canary", "monitoring:canary")
+_TRANSACTIONS = _NextPage("Open transactions", "monitoring:transactions")
 _DRIFT = _NextPage("Compare brokers", "monitoring:drift")
 _COLLECTION = _NextPage("Open collection", "findings:overview", "#collection-{slug}")
 
@@ -143,6 +146,7 @@ _WAYS: Mapping[FindingKind, tuple[_NextPage, ...]] = {
     FindingKind.DISK_FULL: (_BROKER,),
     FindingKind.QUORUM_FLAPPING: (_QUORUM,),
     FindingKind.CONSUMER_LAG: (_GROUP, _GROUPS),
+    FindingKind.HANGING_TRANSACTION: (_TRANSACTIONS,),
     FindingKind.CONSUMER_LOSS: (_GROUP, _GROUPS),
     FindingKind.ORPHAN_THROTTLE: (_NextPage("Open throttles", "monitoring:throttles"),),
     FindingKind.ZOMBIE_REASSIGNMENT: (_NextPage("Open reassignments", "monitoring:reassignments"),),
@@ -891,7 +895,7 @@ def release(request: HttpRequest, slug: str, finding_id: str) -> HttpResponse:
 
 
 def _command_values(shown: FindingRow) -> Mapping[str, str]:
-    """Return what the commands of a runbook call HOST:9092, ID and GROUP, as far as the finding knows it."""
+    """Return what the commands of a runbook call HOST:9092, ID, GROUP, TOPIC, PARTITION and OFFSET, as far as known."""
     values = {"HOST:9092": shown.cluster.bootstrap_servers}
     broker = shown.message.params.get("broker")
     if isinstance(broker, int):
@@ -901,6 +905,10 @@ def _command_values(shown: FindingRow) -> Mapping[str, str]:
         group = GroupState.objects.filter(cluster=shown.cluster, key=shown.row.scope).first()
         if group is not None:
             values["GROUP"] = group.name
+    if shown.kind is FindingKind.HANGING_TRANSACTION:
+        first = first_hanging(read_transactions(load_snapshot(shown.cluster)))
+        if first is not None:
+            values |= {"TOPIC": first.topic, "PARTITION": str(first.partition), "OFFSET": str(first.start)}
     return values
 
 

@@ -156,6 +156,15 @@ class DriftFact:
 
 
 @dataclass(frozen=True, slots=True)
+class HangingFact:
+    """Transactions that hang, by the partitions that they hold back; ``since``: when the oldest wrote last."""
+
+    transactions: int
+    places: tuple[str, ...]
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterFacts:
     """Everything that a judgement needs.
 
@@ -173,7 +182,8 @@ class ClusterFacts:
     ISR and ELR that are offline with them. ``under_elr``: those that have a leader and hold their high watermark.
     ``mixed_since``: when brokers were first seen to run different software, None while they do not. ``canary``: None
     where none was started; ``canaries`` are the brokers that fail it or are slow, ``canaries_blind`` those of which the
-    newest probe tells nothing.
+    newest probe tells nothing. ``transactions``: None where nobody collects them; ``hanging_blind``: some hung, and
+    nobody can tell if they still do.
     """
 
     enabled: bool = True
@@ -193,6 +203,7 @@ class ClusterFacts:
     versions: RefreshStatus = NEVER
     groups: RefreshStatus | None = None
     canary: RefreshStatus | None = None
+    transactions: RefreshStatus | None = None
     pipeline: RefreshStatus | None = None
     hidden_topics: int | None = None
     partitions: int | None = None
@@ -214,6 +225,8 @@ class ClusterFacts:
     config_drift: tuple[DriftFact, ...] = ()
     canaries: tuple[CanaryTrouble, ...] = ()
     canaries_blind: frozenset[int] = frozenset()
+    hanging: HangingFact | None = None
+    hanging_blind: bool = False
     voters: int | None = None
     voters_in_sync: int | None = None
     voters_failing: int | None = None
@@ -247,5 +260,6 @@ class ClusterFacts:
             FactSource.VERSIONS: self.versions,
             FactSource.GROUPS: self.groups or NEVER,
             FactSource.CANARY: self.canary or NEVER,
+            FactSource.TRANSACTIONS: self.transactions or NEVER,
             FactSource.PIPELINE: self.pipeline or NEVER,
         }[source]

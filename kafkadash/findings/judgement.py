@@ -38,6 +38,7 @@ _READ_FROM = (
     FactSource.VERSIONS,
     FactSource.GROUPS,
     FactSource.CANARY,
+    FactSource.TRANSACTIONS,
     FactSource.PIPELINE,
 )
 
@@ -177,7 +178,7 @@ def _age_seconds(then: datetime | None, now: datetime) -> int | None:
 def _is_asked(source: FactSource, facts: ClusterFacts) -> bool:
     """Controllers form a quorum only in KRaft mode; what their silence keeps from us has a finding of its own.
 
-    Answers, groups, the canary and the pipeline are asked where they are collected, started and set up.
+    Answers, groups, the canary, transactions and the pipeline are asked where they are collected, started and set up.
     """
     if source is FactSource.ANSWERS:
         return facts.answers is not None
@@ -185,6 +186,8 @@ def _is_asked(source: FactSource, facts: ClusterFacts) -> bool:
         return facts.groups is not None
     if source is FactSource.CANARY:
         return facts.canary is not None
+    if source is FactSource.TRANSACTIONS:
+        return facts.transactions is not None
     if source is FactSource.PIPELINE:
         return facts.pipeline is not None
     if facts.controllers_silent and facts.refreshed(source).failure in NO_CONTROLLER_FAILURES:
@@ -230,7 +233,13 @@ def evaluate(facts: ClusterFacts, now: datetime) -> FindingEvaluation:
             found += JUDGES[kind](facts, taken.get(kind, now), now)
     blind_canaries = ((kind, str(broker)) for broker in facts.canaries_blind for kind in _OF_CANARY)
     scopes = frozenset(
-        (*_blind_directories(facts, now), *unread_groups(facts, now), *old_forecasts(facts, now), *blind_canaries)
+        (
+            *_blind_directories(facts, now),
+            *unread_groups(facts, now),
+            *old_forecasts(facts, now),
+            *blind_canaries,
+            *([(FindingKind.HANGING_TRANSACTION, "")] if facts.hanging_blind else []),
+        )
     )
     found.sort(key=lambda f: (f.state.severity, f.kind.rank, _natural_key(f.scope)))
     return FindingEvaluation(tuple(found), frozenset(blind), scopes, taken)

@@ -498,6 +498,18 @@ NAMED = 3
 """So many names are said; of the others, how many there are."""
 
 
+def hanging_transaction(facts: ClusterFacts, at: datetime, _: datetime) -> Iterator[JudgedFinding]:
+    if fact := facts.hanging:
+        message = coded(
+            FindingCode.TRANSACTIONS_HANG,
+            transactions=fact.transactions,
+            partitions=len(fact.places),
+            names=first_names(fact.places),
+        )
+        finding = counted_finding(FindingKind.HANGING_TRANSACTION, message, fact.transactions, "transaction", at)
+        yield replace(finding, since=fact.since)
+
+
 def offline_partitions(facts: ClusterFacts, at: datetime, _: datetime) -> Iterator[JudgedFinding]:
     if number := facts.offline.number:
         notes = _name_partitions(facts.offline)
@@ -709,6 +721,7 @@ JUDGES: Mapping[FindingKind, Callable[[ClusterFacts, datetime, datetime], Iterat
     FindingKind.DISK_FULL: disk_full,
     FindingKind.QUORUM_FLAPPING: quorum_flapping,
     FindingKind.CONSUMER_LAG: consumer_lag,
+    FindingKind.HANGING_TRANSACTION: hanging_transaction,
     FindingKind.CONSUMER_LOSS: consumer_loss,
     FindingKind.ORPHAN_THROTTLE: orphan_throttle,
     FindingKind.ZOMBIE_REASSIGNMENT: zombie_reassignment,

@@ -32,6 +32,7 @@ class FindingKind(StrEnum):
     QUORUM_FLAPPING = "quorum-flapping"
     CONSUMER_LOSS = "consumer-data-loss"
     CONSUMER_LAG = "consumer-lag"
+    HANGING_TRANSACTION = "hanging-transaction"
     ORPHAN_THROTTLE = "orphan-throttle"
     ZOMBIE_REASSIGNMENT = "zombie-reassignment"
     RACK_VIOLATION = "rack-violation"
@@ -83,6 +84,7 @@ class FactSource(StrEnum):
     VERSIONS = "versions"
     GROUPS = "groups"
     CANARY = "canary"
+    TRANSACTIONS = "transactions"
     PIPELINE = "pipeline"
     """Not read from the cluster: what the pipeline says of itself and makes of what was read."""
     AGES = "ages"
@@ -114,7 +116,8 @@ _CRITICAL, _WARNING, _UNKNOWN = HealthState.CRITICAL, HealthState.WARNING, Healt
 # missing leader, refused writes, a fenced broker or a failed directory is what a broker or the controller says of
 # itself, and whoever is on call should not wait for a second reading. Lost quorum, flapping and orphan throttles have
 # counted several readings already, and brokers that differ have done so for an hour; a forecast is made of days of
-# readings, and the next one is an hour away. Failed and slow canaries have been so in several probes.
+# readings, and the next one is an hour away. Failed and slow canaries have been so in several probes, and a hanging
+# transaction has been open for longer than any may be.
 ABOUT: Mapping[FindingKind, FindingTraits] = {
     FindingKind.OFFLINE: FindingTraits(_CRITICAL, "Critical", "Offline partitions", FactSource.METADATA),
     FindingKind.QUORUM_LOST: FindingTraits(_CRITICAL, "Critical", "Controller quorum lost", FactSource.QUORUM),
@@ -151,6 +154,9 @@ ABOUT: Mapping[FindingKind, FindingTraits] = {
     FindingKind.QUORUM_FLAPPING: FindingTraits(_WARNING, "Quorum", "Frequent controller elections", FactSource.QUORUM),
     FindingKind.CONSUMER_LAG: FindingTraits(
         _WARNING, "Lag", "Consumer group stuck", FactSource.GROUPS, 2, "{n} consumer groups are stuck"
+    ),
+    FindingKind.HANGING_TRANSACTION: FindingTraits(
+        _WARNING, "Transaction", "Hanging transaction", FactSource.TRANSACTIONS
     ),
     FindingKind.CONSUMER_LOSS: FindingTraits(
         _WARNING,
@@ -235,6 +241,7 @@ class FindingCode(StrEnum):
     MORE_GROUPS_BEHIND = "more-groups-do-not-read"
     RECORDS_LOST = "records-deleted-unread"
     MORE_RECORDS_LOST = "more-records-deleted-unread"
+    TRANSACTIONS_HANG = "transactions-hang"
     THROTTLES_ORPHANED = "orphan-throttles"
     MOVES_NEVER_END = "zombie-reassignments"
     RACKS_UNEVEN = "racks-uneven"

@@ -182,6 +182,12 @@ FINDING_MESSAGES: Mapping[FindingCode, FindingTemplate] = {
         "{keys:# broker config differs|# broker configs differ}",
         "{names:names}",
     ),
+    FindingCode.TRANSACTIONS_HANG: _template(
+        "{transactions:# transaction hangs|# transactions hang} in {partitions:# partition|# partitions}: consumers "
+        "with read_committed stop there.",
+        "{transactions:# hanging transaction|# hanging transactions}",
+        "{names:names}",
+    ),
     # Canary
     FindingCode.CANARY_FAILED: _template(
         "Broker {broker} failed {probes:# canary probe|# canary probes} in a row.",
@@ -365,6 +371,8 @@ _SOURCES: Mapping[str, str] = {
     FactSource.CONFIGS: "configs and throttles",
     FactSource.VERSIONS: "versions",
     FactSource.GROUPS: "consumer groups",
+    FactSource.CANARY: "canary",
+    FactSource.TRANSACTIONS: "open transactions",
     FactSource.PIPELINE: "pipeline",
 }
 

@@ -21,6 +21,7 @@ from kafkadash.findings.facts import (
     FilesSetAside,
     ForecastFact,
     GroupFact,
+    HangingFact,
     PartitionFacts,
     PipelineFact,
 )
@@ -51,6 +52,8 @@ from kafkadash.monitoring.models import (
 )
 from kafkadash.monitoring.partitions import PartitionShape
 from kafkadash.monitoring.quorum.rules import FLAPPING_WITHIN, LeaderTerm, leader_changes, recent_changes
+from kafkadash.monitoring.transactions.rules import TransactionVerdict
+from kafkadash.monitoring.transactions.stored import load_snapshot, read_transactions
 
 _MOST_TOPICS = 50
 """Topics that are looked into for names of partitions; their number comes from the figures of the cluster."""
@@ -85,6 +88,7 @@ def age_facts(cluster: Cluster, statuses: Mapping[str, RefreshStatus]) -> Cluste
         versions=statuses.get(CollectorKind.VERSIONS, NEVER),
         groups=statuses.get(CollectorKind.GROUPS),
         canary=statuses.get(CollectorKind.CANARY),
+        transactions=statuses.get(CollectorKind.TRANSACTIONS),
     )
 
 
@@ -98,7 +102,7 @@ def _read_ensemble(cluster: Cluster, statuses: Mapping[str, RefreshStatus]) -> R
 
 
 def facts_of(cluster: Cluster, now: datetime) -> ClusterFacts:
-    """Everything that is stored about one cluster, in at most twenty-one queries.
+    """Everything that is stored about one cluster, in at most twenty-two queries.
 
     The ages are read first: facts that are stored meanwhile are then taken for older than they are, never for newer.
     """
@@ -124,6 +128,7 @@ def facts_of(cluster: Cluster, now: datetime) -> ClusterFacts:
         mixed_since=capable.mixed_since if capable else None,
         config_drift=_read_drift(cluster),
         **(_canary_facts(cluster, facts.canary) if facts.canary else {}),
+        **(_transaction_facts(cluster) if facts.transactions else {}),
         zombies=tuple(
             sorted(f"{topic}-{partition}" for topic, partition, adding, removing in running if {*adding} & {*removing})
         ),
@@ -140,6 +145,16 @@ def _canary_facts(cluster: Cluster, status: RefreshStatus) -> dict[str, Any]:
     longest = timedelta(seconds=_GAP_INTERVALS * max(status.interval_s, QUICKEST_JUDGED_S))
     samples = take_recent(load_newest(cluster, NEWEST), longest)
     return {"canaries": tuple(find_trouble(samples)), "canaries_blind": frozenset(find_unmeasured(samples))}
+
+
+def _transaction_facts(cluster: Cluster) -> dict[str, Any]:
+    stored = read_transactions(load_snapshot(cluster))
+    hanging = [each for each in stored if each.verdict is TransactionVerdict.HANGING]
+    fact = None
+    if hanging:
+        since = datetime.fromtimestamp(min(each.open_since for each in hanging), UTC)
+        fact = HangingFact(len(hanging), tuple(dict.fromkeys(each.name for each in hanging)), since)
+    return {"hanging": fact, "hanging_blind": any(each.is_blind for each in stored)}
 
 
 def _pipeline_facts(cluster: Cluster, now: datetime) -> dict[str, Any]:

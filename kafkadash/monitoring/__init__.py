@@ -37,6 +37,8 @@ PUBLIC_MODULES = (
     "topics",
     "traffic.collector",
     "traffic.pages",
+    "transactions.rules",
+    "transactions.stored",
     "znode_rates",
 )
 """Modules that other rooms may import (``tests.doors``)."""

@@ -7,7 +7,8 @@ class MonitoringConfig(AppConfig):
 
     def ready(self) -> None:
         from kafkadash.core.messages import register_messages
-        from kafkadash.monitoring.messages import CANARY_MESSAGES, COLLECTION_MESSAGES
+        from kafkadash.monitoring.messages import CANARY_MESSAGES, COLLECTION_MESSAGES, TRANSACTION_MESSAGES
 
         register_messages(COLLECTION_MESSAGES)
         register_messages(CANARY_MESSAGES)
+        register_messages(TRANSACTION_MESSAGES)

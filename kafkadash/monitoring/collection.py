@@ -48,6 +48,7 @@ from kafkadash.monitoring.models import (
 from kafkadash.monitoring.quorum import collector as quorum
 from kafkadash.monitoring.reassignments import collector as reassignments
 from kafkadash.monitoring.traffic import collector as traffic
+from kafkadash.monitoring.transactions import collector as transactions
 
 log = structlog.get_logger(__name__)
 
@@ -63,6 +64,7 @@ COLLECTORS: Mapping[CollectorKind, Callable[[CollectContext], CollectedFacts]] =
     CollectorKind.TRAFFIC: traffic.read,
     CollectorKind.CATCH_UP: catch_up.read,
     CollectorKind.CANARY: canary.read,
+    CollectorKind.TRANSACTIONS: transactions.read,
 }
 _MOST_ERRORS_KEPT = 20
 MOST_OVERRUNS, SET_ASIDE_S = 2, 300.0

@@ -12,7 +12,7 @@ from kafkadash.core.failures import FailureKind
 from kafkadash.core.leases import WriteStamp
 from kafkadash.core.messages import CodedMessage, coded, join_messages
 from kafkadash.export.outbox import OutboxFacts
-from kafkadash.kafka.api import ItemError, KafkaAdmin, KafkaGroups, KafkaUnreachable, NotAuthorized
+from kafkadash.kafka.api import ItemError, KafkaAdmin, KafkaGroups, KafkaUnreachable, LogSpans, NotAuthorized
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.models import CollectorKind
 
@@ -90,6 +90,26 @@ def count_causes(errors: Iterable[ItemError]) -> Iterator[tuple[CodedMessage | s
         causes.setdefault(error.text, []).append(error)
     for same in sorted(causes.values(), key=len, reverse=True):
         yield same[0].message, len(same)
+
+
+def refuse_all_unread(spans: LogSpans) -> None:
+    """A refresh without a single log end has failed, unless Kafka says why, such as partitions without a leader.
+
+    Raises NotAuthorized or KafkaUnreachable.
+    """
+    if spans.spans or not spans.errors:
+        return
+    errors = [error for of_topic in spans.errors.values() for error in of_topic.values()]
+    if refused := next((error for error in errors if error.code in AUTHORIZATION_FAILED), None):
+        raise NotAuthorized(refused.message)
+    if all(error.code is None for error in errors):
+        raise KafkaUnreachable(errors[0].message)
+
+
+def log_errors(spans: LogSpans) -> Iterator[CodedMessage]:
+    """Yield a message for each cause, with how many partitions it has."""
+    for why, number in count_causes(error for partitions in spans.errors.values() for error in partitions.values()):
+        yield coded(CollectionErrorCode.LOG_ENDS_NOT_READ, partitions=number, why=why)
 
 
 def to_utc(seconds: float) -> datetime:

@@ -302,6 +302,7 @@ _GRAINS = {
     CollectorKind.TRAFFIC: "partitions",
     CollectorKind.CATCH_UP: "replicas",
     CollectorKind.CANARY: "partitions",
+    CollectorKind.TRANSACTIONS: "partitions",
 }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from kafkadash.core.messages import MessageTemplate
 from kafkadash.monitoring.canary.rules import CanaryReason
 from kafkadash.monitoring.errors import CollectionErrorCode as Code
+from kafkadash.monitoring.transactions.rules import TransactionDoubt
 
 _FAILED = "Collection of {kinds} failed."
 _FROM_BEFORE = "The page shows older data with its age."
@@ -123,4 +124,19 @@ CANARY_MESSAGES: Mapping[CanaryReason, MessageTemplate] = {
     CanaryReason.NOT_WRITTEN: MessageTemplate("The record was not written in time.", _BROKER),
     CanaryReason.REFUSED: MessageTemplate("The record was not written ({detail}).", _BROKER),
     CanaryReason.NOT_CONSUMED: MessageTemplate("The record was written, and no consumer got it in time.", _BROKER),
+}
+
+TRANSACTION_MESSAGES: Mapping[TransactionDoubt, MessageTemplate] = {
+    TransactionDoubt.PRODUCERS_NOT_TOLD: MessageTemplate(
+        "The leader did not tell the producers of the partition.",
+        "Kafka tells them from 2.8 on, to a principal with Read on the topic.",
+    ),
+    TransactionDoubt.COORDINATORS_SILENT: MessageTemplate(
+        "Not all brokers told which transactions they coordinate.",
+        "Kafka tells them from 3.0 on. Check whether all brokers are up.",
+    ),
+    TransactionDoubt.IDS_HIDDEN: MessageTemplate(
+        "Kafka hides transactional IDs from kafkadash, so no coordinator can be excluded.",
+        "Allow Describe on all transactional IDs.",
+    ),
 }

@@ -33,6 +33,7 @@ class CollectorKind(models.TextChoices):
     TRAFFIC = "traffic", "records and bytes in"
     CATCH_UP = "catch_up", "replicas catching up"
     CANARY = "canary", "canary records"
+    TRANSACTIONS = "transactions", "open transactions"
 
 
 ON_REQUEST = frozenset({CollectorKind.CANARY})
@@ -279,6 +280,30 @@ class LogEndWindow(models.Model):
 
     def __str__(self) -> str:
         return f"log ends {self.shard} of cluster {self.cluster_id}"
+
+
+class TransactionSnapshot(models.Model):
+    """Last stable offsets and open transactions of a cluster at its last reading, one row.
+
+    ``gaps``, format 1: {topic: [topic id, {partition: [last stable offset, log end, first seen, read]}]}, the
+    ``MOST_GAPS`` that stand still for longest; times in seconds since the epoch. ``transactions``: those in partitions
+    whose last stable offset stood still since the reading before, as ``StuckTransaction.as_json``
+    (``monitoring.transactions.rules``), hanging ones first.
+    """
+
+    cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, related_name="transactions")
+    format = models.PositiveSmallIntegerField(default=1)
+    taken_at = models.DateTimeField()
+    gaps = models.JSONField(default=dict)
+    gap_count = models.PositiveIntegerField(help_text="partitions whose last stable offset is below the log end")
+    unread = models.PositiveIntegerField(help_text="partitions whose offsets were not read")
+    unasked = models.PositiveIntegerField(help_text="partitions with a gap that were too many to ask for producers")
+    transactions = models.JSONField(default=list)
+    transaction_count = models.PositiveIntegerField()
+    limit_s = models.FloatField(null=True, help_text="highest transaction.max.timeout.ms of the brokers in seconds")
+
+    def __str__(self) -> str:
+        return f"open transactions of cluster {self.cluster_id}"
 
 
 class ClusterPoint(models.Model):

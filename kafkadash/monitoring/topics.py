@@ -62,6 +62,7 @@ from kafkadash.monitoring.tiers.rules import PartitionTiers
 from kafkadash.monitoring.tiers.stored import StoredTiers, load_tiers
 from kafkadash.monitoring.topic_leaders import TopicLeaders, count_leaders
 from kafkadash.monitoring.traffic.pages import topic_throughput
+from kafkadash.monitoring.transactions.pages import MOST_LINES, StableLine, list_stable_lines
 
 # Filter → (its word, the column that counts partitions in this state); in the order of how bad it is.
 _COUNTED: Mapping[str, tuple[str, str]] = {
@@ -373,6 +374,10 @@ class TopicContext(TypedDict):
     share_groups: list[tuple[str, str]]
     group_freshness: FactFreshness
     throttles_known: bool
+    stable_lines: list[StableLine]
+    stable_number: int
+    stable_more: bool
+    stable_freshness: FactFreshness
 
 
 def topic_context(
@@ -397,6 +402,8 @@ def topic_context(
     behind = load_followers(topic, lacking, runs, now) if topic.under_replicated else {}
     tiers = load_tiers(cluster, topic)
     group_freshness = freshness_of(runs.get(CollectorKind.GROUPS), now)
+    stable_freshness = freshness_of(runs.get(CollectorKind.TRANSACTIONS), now)
+    stable_lines = list_stable_lines(cluster, topic.name, topic.topic_id, stable_freshness)
     readers = readers_of(cluster, topic.name, runs.get(CollectorKind.GROUPS), now, MOST_GROUPS + 1)
     return {
         "topic": topic,
@@ -433,6 +440,10 @@ def topic_context(
         "share_groups": list_share_readers(cluster, topic.name, MOST_GROUPS),
         "group_freshness": group_freshness,
         "throttles_known": bool(configs and configs.succeeded_at),
+        "stable_lines": stable_lines[:MOST_LINES],
+        "stable_number": len(stable_lines),
+        "stable_more": len(stable_lines) > MOST_LINES,
+        "stable_freshness": stable_freshness,
     }
 
 
@@ -552,7 +563,13 @@ def topic(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
     row = find_topic(cluster, topic)
     bar = cluster_bar(cluster, CollectorKind.METADATA)
     runs = bar["standing"].runs
-    kinds = (*_KINDS, CollectorKind.REASSIGNMENTS, CollectorKind.GROUPS, CollectorKind.CATCH_UP)
+    kinds = (
+        *_KINDS,
+        CollectorKind.REASSIGNMENTS,
+        CollectorKind.GROUPS,
+        CollectorKind.CATCH_UP,
+        CollectorKind.TRANSACTIONS,
+    )
     misled = row.preferred_leaders is not None and row.preferred_leaders < row.partition_count
     may_propose = not cluster.read_only and is_allowed(request.user, PROPOSE, cluster)
     shown = topic_context(cluster, row, partition_listing(request.GET), runs, bar["now"])

@@ -11,6 +11,7 @@ from kafkadash.monitoring.reassignments.pages import reassignment, reassignments
 from kafkadash.monitoring.throttles import throttles
 from kafkadash.monitoring.topics import topic, topics
 from kafkadash.monitoring.traffic.pages import trends
+from kafkadash.monitoring.transactions.pages import transactions
 
 app_name = "monitoring"
 
@@ -25,6 +26,7 @@ urlpatterns = [
     path("clusters/<slug:slug>/groups/", groups, name="groups"),
     path("clusters/<slug:slug>/groups/<str:group>/", group, name="group"),
     path("clusters/<slug:slug>/trends/", trends, name="trends"),
+    path("clusters/<slug:slug>/transactions/", transactions, name="transactions"),
     path("clusters/<slug:slug>/racks/", racks, name="racks"),
     path("clusters/<slug:slug>/canary/", canary, name="canary"),
     path("clusters/<slug:slug>/canary/switch/", switch_canary, name="switch_canary"),

@@ -71,6 +71,7 @@ TABLE: Mapping[str, Row] = {
     "monitoring:quorum_lag": page(),
     "monitoring:trends": page(),
     "monitoring:canary": page(),
+    "monitoring:transactions": page(),
     "monitoring:switch_canary": form("a", 302),
     "monitoring:brokers": page(),
     "monitoring:drift": page(),

@@ -86,6 +86,7 @@ OF_A_CLUSTER: Mapping[str, Visited] = {
     f"{CLUSTER}verify/": Visited((f"{C}verify/",)),
     f"{CLUSTER}cancels/new/": Visited((f"{C}cancels/new/", f"{C}cancels/new/?stuck=1")),
     f"{CLUSTER}throttles/remove/": Visited((f"{C}throttles/remove/",)),
+    f"{CLUSTER}transactions/": Visited((f"{C}transactions/",)),
     f"{CLUSTER}canary/": Visited((f"{C}canary/",)),
     f"{CLUSTER}canary/topic/": Visited((f"{C}canary/topic/",), of_seen=True),
     f"{CLUSTER}create-topics/": Visited((f"{C}create-topics/",), of_seen=True),

@@ -35,6 +35,7 @@ from kafkadash.findings.facts import (
     FilesSetAside,
     ForecastFact,
     GroupFact,
+    HangingFact,
     PartitionFacts,
     PipelineFact,
 )
@@ -251,6 +252,22 @@ class TestBrokers:
         assert only(replace(WELL, config_drift=drift)) == (FindingKind.CONFIG_DRIFT, "", message)
         assert evaluate(replace(WELL, config_drift=drift), NOW).found[0].since == ago(hours=3)
         assert kinds(replace(WELL, config_drift=drift[1:])) == [], "a rolling restart"
+
+
+class TestTransactions:
+    HANG = replace(WELL, hanging=HangingFact(4, ("a-0", "a-1", "b-0"), ago(hours=2)))
+
+    def test_hanging_transactions_are_one_finding_of_the_cluster(self) -> None:
+        [found] = evaluate(self.HANG, NOW).found
+        assert (found.kind, found.scope, found.since) == (FindingKind.HANGING_TRANSACTION, "", ago(hours=2))
+        names = ("a-0", "a-1", "b-0")
+        assert found.message == coded(FindingCode.TRANSACTIONS_HANG, transactions=4, partitions=3, names=names)
+
+    def test_one_in_doubt_closes_nothing(self) -> None:
+        kind = FindingKind.HANGING_TRANSACTION
+        assert not evaluate(WELL, NOW).cannot_tell(kind, "")
+        assert evaluate(replace(WELL, hanging_blind=True), NOW).cannot_tell(kind, "")
+        assert evaluate(replace(WELL, transactions=NEVER), NOW).cannot_tell(kind, "")
 
 
 class TestCanary:

@@ -30,6 +30,7 @@ WELL = ClusterFacts(
     configs=FRESH,
     versions=FRESH,
     groups=FRESH,
+    transactions=FRESH,
     pipeline=FRESH,
     pipeline_stands=PipelineFact(ago(seconds=5), 10),
     hidden_topics=0,

@@ -24,6 +24,7 @@ from kafkadash.kafka.api import (
     ConfigOrigin,
     ConfigResource,
     ConfigResourceType,
+    CoordinatedTransactions,
     EligibleReplicas,
     GrantedPermissions,
     GroupDescription,
@@ -89,6 +90,7 @@ class Log:
     offline: tuple[int, ...] = ()
     local: dict[int, int] = field(default_factory=dict)
     tiered: int = -1
+    transactions: list[OpenTransaction] | None = field(default_factory=list)  # None: its leader does not tell them
 
     def offset(self, query: OffsetQuery) -> int:
         if query.kind is OffsetKind.EARLIEST_LOCAL:
@@ -127,6 +129,9 @@ class MemoryCluster:
     copying: set[int] = field(default_factory=set)
     eligible: dict[tuple[str, int], tuple[tuple[int, ...], tuple[int, ...]]] | None = field(default_factory=dict)
     described: list[tuple[str, int]] = field(default_factory=list)
+    coordinated: CoordinatedTransactions = field(
+        default_factory=lambda: CoordinatedTransactions({}, complete=True, sees_all=True)
+    )
     granted: frozenset[str] = frozenset({"Describe", "DescribeConfigs", "Alter", "AlterConfigs", "Create", "Delete"})
     granted_on: dict[str, frozenset[str]] = field(default_factory=dict)  # topics with other rights
     not_described: set[str] = field(default_factory=set)
@@ -257,6 +262,30 @@ class MemoryCluster:
                 else:
                     spans.setdefault(topic, {})[number] = LogSpan(log.start, log.ends[log.leader], self.clock())
         return LogSpans(spans, errors, self.clock())
+
+    def unstable_spans(self, partitions: Mapping[str, Collection[int]], *, deadline: float) -> LogSpans:
+        read = self.log_spans(partitions, deadline=deadline)
+        spans = {
+            topic: {
+                number: span._replace(
+                    start=min([span.end, *(each.start for each in self.topics[topic][number].transactions or ())])
+                )
+                for number, span in own.items()
+            }
+            for topic, own in read.spans.items()
+        }
+        return LogSpans(spans, read.errors, read.taken_at)
+
+    def open_transactions(
+        self, partitions: Mapping[str, Collection[int]], *, deadline: float
+    ) -> Mapping[str, Mapping[int, Sequence[OpenTransaction]]]:
+        self._answer("open_transactions")
+        told = {t: {n: self.topics[t][n].transactions for n in numbers} for t, numbers in partitions.items()}
+        return {t: {n: own for n, own in numbers.items() if own is not None} for t, numbers in told.items()}
+
+    def coordinated_transactions(self, producers: Collection[int], *, deadline: float) -> CoordinatedTransactions:
+        self._answer("coordinated_transactions")
+        return self.coordinated
 
     def quorum(self, *, deadline: float) -> QuorumDescription:
         self._answer("quorum")

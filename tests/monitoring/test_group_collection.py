@@ -58,7 +58,8 @@ class _Both(MemoryCluster):
         super().__init__(clock)
         self.groups, self.committed, self._spans = groups.groups, groups.committed, groups.log_spans
         self.share_offsets = groups.share_offsets
-        self.stable_spans, self.open_transactions = groups.stable_spans, groups.open_transactions
+        self.stable_spans = groups.stable_spans
+        self.open_transactions = groups.open_transactions  # type: ignore[method-assign]
         self.transactional_ids = groups.transactional_ids
 
     def log_spans(self, partitions: Mapping[str, abc.Collection[int]], *, deadline: float) -> LogSpans:

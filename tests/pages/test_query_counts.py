@@ -53,6 +53,7 @@ PAGES = {
     "quorum_lag": "/clusters/demo/quorum/lag/?range=24h",
     "trends": "/clusters/demo/trends/",
     "canary": "/clusters/demo/canary/",
+    "transactions": "/clusters/demo/transactions/",
     "brokers": "/clusters/demo/brokers/",
     "brokers_filtered": "/clusters/demo/brokers/?q=kafka&state=up&sort=-disk",
     "broker": "/clusters/demo/brokers/1/",

@@ -120,7 +120,7 @@ def whole_page() -> str:
     )
     from kafkadash.findings.messages import FINDING_MESSAGES, FINDING_NOTE_MESSAGES
     from kafkadash.group_changes.messages import GROUP_CHANGE_MESSAGES
-    from kafkadash.monitoring.messages import CANARY_MESSAGES
+    from kafkadash.monitoring.messages import CANARY_MESSAGES, TRANSACTION_MESSAGES
     from kafkadash.move_cancels.messages import CANCEL_MESSAGES
     from kafkadash.short_runs.messages import ITEM_MESSAGES, SHORT_RUN_MESSAGES
     from kafkadash.throttle_removal.messages import REMOVAL_MESSAGES
@@ -146,6 +146,7 @@ def whole_page() -> str:
         message_section("Consumer groups: why an item does not fit", GROUP_CHANGE_MESSAGES),
         message_section("Brokers: why an item does not fit", BROKER_LIFE_MESSAGES),
         message_section("Canary: why a broker is not measured", CANARY_MESSAGES),
+        message_section("Open transactions: why one is not judged", TRANSACTION_MESSAGES),
         message_section("Cancels: why an item does not fit, or needs nothing", CANCEL_MESSAGES),
         message_section("Throttle removals: why an item does not fit", REMOVAL_MESSAGES),
         message_section("Throttle ledger: results of entries", LEDGER_MESSAGES),

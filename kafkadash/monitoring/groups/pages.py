@@ -68,6 +68,8 @@ from kafkadash.monitoring.groups.wording import (
     unread_verdict,
 )
 from kafkadash.monitoring.models import CollectorKind, CollectorRun, GroupLagPoint, GroupState, UnjudgedGroup
+from kafkadash.monitoring.transactions.pages import load_standing_gaps
+from kafkadash.monitoring.transactions.rules import committed_lag
 
 T = TypeVar("T", int, float)
 _CALM = (LagState.OK, LagState.UNKNOWN)
@@ -841,13 +843,15 @@ SHOWS = FilterChoice("show", "choice of rows", {"all": "All"})
 class GroupPartitionLine:
     """Partition with its assigned member; ``member`` is None if no member is assigned, or if the member is unknown.
 
-    ``named``: the verdict of the group is about this partition.
+    ``named``: the verdict of the group is about this partition. ``committed_lag``: the lag for read_committed, None
+    where that is the same.
     """
 
     seen: SeenGroup
     member: SampledMember | None
     stale: bool
     named: bool
+    committed_lag: int | None = None
 
     @property
     def lag(self) -> PartitionLag:
@@ -917,6 +921,41 @@ def group_partition_listing(query: QueryDict) -> ListQuery:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class CommittedLag:
+    """Lag of a group for consumers with read_committed in records, and that of ``partitions`` where it differs.
+
+    ``read_at``: when the oldest of their last stable offsets was read.
+    """
+
+    lag: int
+    partitions: Mapping[tuple[str, int], int]
+    read_at: datetime
+
+
+def find_committed_lag(
+    cluster: Cluster | int, topics: Collection[str], partitions: Sequence[PartitionLag]
+) -> CommittedLag | None:
+    """Return the lag for read_committed, None where no transaction holds the group back. One query.
+
+    Only last stable offsets that stand still count: one that moves says nothing about the time after it was read.
+    """
+    gaps = load_standing_gaps(cluster, topics)
+    differing: dict[tuple[str, int], int] = {}
+    read_at: list[float] = []
+    total = 0
+    for each in partitions:
+        if each.lag is None or each.committed is None or each.end is None:
+            continue
+        gap = gaps.get((each.topic, each.partition))
+        lag = each.lag if gap is None else committed_lag(each.committed, each.end, gap.stable)
+        total += lag
+        if gap is not None and lag != each.lag:
+            differing[each.topic, each.partition] = lag
+            read_at.append(gap.read_at)
+    return CommittedLag(total, differing, datetime.fromtimestamp(min(read_at), UTC)) if differing else None
+
+
 class GroupContext(TypedDict):
     group: GroupState
     listing: ListQuery
@@ -934,6 +973,7 @@ class GroupContext(TypedDict):
     members_known: bool
     heatmap: LagHeatmap | None
     history: object
+    committed_lag: CommittedLag | None
 
 
 def group_context(
@@ -951,12 +991,20 @@ def group_context(
     counts = Counter(each.state for each in partitions)
     topics = sorted(row.topics)
     worst = (row.worst_topic, row.worst_partition)
+    held = find_committed_lag(row.cluster_id, topics, partitions)
+    held_lags = held.partitions if held else {}
     return {
         "group": row,
         "listing": listing,
         "page": page,
         "rows": [
-            GroupPartitionLine(each, owners.get(_partition_key(each)), freshness.stale, _partition_key(each) == worst)
+            GroupPartitionLine(
+                each,
+                owners.get(_partition_key(each)),
+                freshness.stale,
+                _partition_key(each) == worst,
+                held_lags.get(_partition_key(each)),
+            )
             for each in page.object_list
         ],
         "rest": len(rest),
@@ -975,6 +1023,7 @@ def group_context(
         "members_known": row.members is not None,
         "heatmap": lag_heatmap(partitions) if len(partitions) > 1 else None,
         "history": history_context(row, now, find_range(RANGES, chosen), freshness.interval_s),
+        "committed_lag": held,
     }
 
 
@@ -1128,7 +1177,7 @@ def groups(request: HttpRequest, slug: str) -> HttpResponse:
     context = {
         **bar,
         "tab": "groups",
-        "live_keys": [read_hint(CollectorKind.GROUPS, slug)],
+        "live_keys": [read_hint(CollectorKind.GROUPS, slug), read_hint(CollectorKind.TRANSACTIONS, slug)],
         "not_read": not_read(cluster, runs, [CollectorKind.GROUPS]),
         **group_list_context(cluster, group_listing(request.GET), runs, bar["now"]),
         "may_change": not cluster.read_only and is_allowed(request.user, PROPOSE, cluster),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -14,15 +14,13 @@ from django.db.models import Sum
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.formatting import LARGEST_LONG
 from kafkadash.core.leases import WriteStamp
-from kafkadash.core.messages import CodedMessage, coded
 from kafkadash.core.rows import without_search_for_cycles
 from kafkadash.core.status import is_stale
 from kafkadash.export.encoding import Columns
 from kafkadash.export.outbox import OutboxFacts
 from kafkadash.export.schema import SegmentKind, TrafficSubject
-from kafkadash.kafka.api import KafkaUnreachable, LogSpan, LogSpans, NotAuthorized
-from kafkadash.monitoring.collectors import AUTHORIZATION_FAILED, CollectContext, CollectedFacts, count_causes, to_utc
-from kafkadash.monitoring.errors import CollectionErrorCode
+from kafkadash.kafka.api import LogSpan, LogSpans
+from kafkadash.monitoring.collectors import CollectContext, CollectedFacts, log_errors, refuse_all_unread, to_utc
 from kafkadash.monitoring.models import (
     BrokerWeights,
     ClusterPoint,
@@ -77,7 +75,7 @@ def read(asking: CollectContext) -> CollectedFacts:
         spans = asking.groups.log_spans(
             {topic: list(shape.leaders) for topic, shape in shapes.items()}, deadline=asking.deadline
         )
-        _refuse_all_unread(spans)
+        refuse_all_unread(spans)
         rows = _build_rows(asking, shapes, spans)
     taken_at = to_utc(spans.taken_at)
     whole, brokers = sum_rates(rows.rates), _sum_by_leader(rows.rates)
@@ -106,7 +104,7 @@ def read(asking: CollectContext) -> CollectedFacts:
         taken_at=taken_at,
         rows=sum(map(len, spans.spans.values())),
         write=write,
-        errors=list(_collect_errors(spans)),
+        errors=list(log_errors(spans)),
         facts=[OutboxFacts(SegmentKind.TRAFFIC, [_build_columns(whole, rows.sums, brokers)])],
     )
 
@@ -130,20 +128,6 @@ def _build_columns(
         "unknown": [rate.unknown for rate in rates],
         "without_bytes": [rate.without_bytes for rate in rates],
     }
-
-
-def _refuse_all_unread(spans: LogSpans) -> None:
-    """A refresh without a single log end has failed, unless Kafka says why, such as partitions without a leader.
-
-    Raises NotAuthorized or KafkaUnreachable.
-    """
-    if spans.spans or not spans.errors:
-        return
-    errors = [error for of_topic in spans.errors.values() for error in of_topic.values()]
-    if refused := next((error for error in errors if error.code in AUTHORIZATION_FAILED), None):
-        raise NotAuthorized(refused.message)
-    if all(error.code is None for error in errors):
-        raise KafkaUnreachable(errors[0].message)
 
 
 def _read_shapes(cluster: Cluster) -> dict[str, _TopicShape]:
@@ -327,9 +311,3 @@ def _add_disks(cluster: Cluster, brokers: dict[str, list[float | None]]) -> tupl
         if all_used is not None and all_total is not None:
             all_used, all_total = all_used + used, all_total + total
     return all_used, all_total
-
-
-def _collect_errors(spans: LogSpans) -> Iterator[CodedMessage]:
-    """Yield a message for each cause, with how many partitions it has."""
-    for why, number in count_causes(error for partitions in spans.errors.values() for error in partitions.values()):
-        yield coded(CollectionErrorCode.LOG_ENDS_NOT_READ, partitions=number, why=why)
