@@ -7,7 +7,7 @@ from tests.bench.big_kafka import PARTITIONS
 from tests.bench.collector import Figures, collect
 
 SIZES = (20_000, 100_000, 200_000)  # partitions
-INTERVALS = {"configs": 30, "log_dirs": 60, "traffic": 60}  # seconds between two refreshes
+INTERVALS = {"configs": 30, "log_dirs": 60, "traffic": 60, "transactions": 300}  # seconds between two refreshes
 REFRESH_S, MEMORY_MB, MOST_ROWS, GROWTH = 15, 1024, 10, 2.3
 
 

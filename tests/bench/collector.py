@@ -62,7 +62,7 @@ def _measure(kafka: BigKafka) -> Figures:
     unchanged: dict[str, float] = {}
     processor: dict[str, float] = {}
     rows: dict[str, int] = {}
-    for kind in ("metadata", "configs", "log_dirs", "traffic"):
+    for kind in ("metadata", "configs", "log_dirs", "traffic", "transactions"):
         first[kind], _ = _refresh(cluster, kind)
     _refresh(cluster, "configs")  # the second look at throttles decides whether they are orphans
     _refresh(cluster, "metadata")
@@ -106,6 +106,7 @@ def _let_brokers_encode(cluster: Cluster) -> None:
     assert not admin.log_dirs(brokers, deadline=QUEUED_FOR_S).errors
     spans = {topic.name: [each.partition for each in topic.partitions] for topic in topics}
     assert not admin.log_spans(spans, deadline=QUEUED_FOR_S).errors
+    assert not admin.unstable_spans(spans, deadline=QUEUED_FOR_S).errors
     assert not admin.describe_configs([ConfigResource.topic(n) for n in names], deadline=QUEUED_FOR_S).errors
 
 

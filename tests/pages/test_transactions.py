@@ -20,6 +20,7 @@ from kafkadash.monitoring.groups.rules import LagState, OffsetSample, PartitionL
 from kafkadash.monitoring.models import TopicState, TransactionSnapshot
 from kafkadash.monitoring.transactions.rules import StuckTransaction, TransactionDoubt, TransactionVerdict
 from tests.factories import NOW, watched
+from tests.groups import STALLED, WELL, group_seen
 from tests.pages.conftest import Page
 
 pytestmark = pytest.mark.django_db
@@ -101,8 +102,15 @@ def test_page__what_is_not_known_is_no_empty_list(
     assert Page.read(client.get(address)).title == "demo: 2 partitions could not be judged"
 
 
-def test_group__lag_for_read_committed_ends_at_the_offset_that_stands_still(demo: Cluster) -> None:
+def test_group__lag_for_read_committed_ends_at_the_offset_that_stands_still(
+    demo: Cluster, viewer: User, client_of: Callable[[User], Client]
+) -> None:
     stored(demo)
+    group_seen(demo, "g", {("orders", 0): STALLED, ("orders", 1): WELL}, members={"c": {"orders": [0, 1]}})
+    page = Page.read(client_of(viewer).get("/clusters/demo/groups/g/"))
+    assert page.figures("[data-fact=committed-lag] b") == ["3"], "of partition 1 alone"
+    assert page.figures("[id=lag-orders-0] [data-committed-lag]") == ["0"]
+    assert len(page.find("[data-committed-lag]")) == 1
     partitions = [partition_lag(0, 30), partition_lag(1, 80)]
     lag = find_committed_lag(demo, ["orders"], partitions)
     assert lag is not None
