@@ -39,8 +39,8 @@ from kafkadash.jobs.connection_test import KIND
 from kafkadash.jobs.errors import JobErrorCode
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.runner import attempt_job, enqueue
-from kafkadash.kafka.api import KafkaUnreachable, hidden_message
-from kafkadash.kafka.connect import close_all, run_canary
+from kafkadash.kafka.api import CoordinatedTransactions, KafkaUnreachable, OpenTransaction, hidden_message
+from kafkadash.kafka.connect import admin_for, close_all, run_canary
 from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.monitoring.collection import RefreshOutcome, ensure_runs, refresh
 from kafkadash.monitoring.models import BrokerState, ClusterState, Collection, CollectorRun, TopicState
@@ -379,6 +379,22 @@ def test_a_principal_that_may_only_read_is_enough_for_every_collector(
         told = Collection.objects.filter(cluster=cluster, kind=run.kind).latest("pk")
         assert told.errors == [], run.kind
     assert set(TopicState.objects.values_list("name", flat=True)) >= {"orders", "ledger"}
+
+
+def test_transactions_that_acls_hide_are_not_taken_for_none(secure: Secure, admin: User, allow: Allow) -> None:
+    single = ((ResourceType.TRANSACTIONAL_ID, "orders-tx"), DESCRIBE)
+    allow([*READ_ONLY, single])
+    cluster = registered(admin, secure.at("LOGIN"), security_protocol="SASL_PLAINTEXT", **login("PLAIN"))
+    client = admin_for(cluster.connection())
+
+    def is_told(*, sees_all: bool, producers: Mapping[str, Mapping[int, Sequence[OpenTransaction]]]) -> bool:
+        known = client.coordinated_transactions([1], deadline=10)
+        opened = client.open_transactions({"orders": [0]}, deadline=10)
+        return known == CoordinatedTransactions({}, complete=True, sees_all=sees_all) and opened == producers
+
+    wait_until(lambda: is_told(sees_all=False, producers={}), "nothing is told", 30)
+    allow([*READ_ONLY, (ORDERS, AclOperation.READ), ((ResourceType.TRANSACTIONAL_ID, "*"), DESCRIBE)])
+    wait_until(lambda: is_told(sees_all=True, producers={"orders": {0: []}}), "all is told", 30)
 
 
 def test_without_describe_on_the_cluster_collectors_and_pages_say_so(
