@@ -128,12 +128,12 @@ CANARY_MESSAGES: Mapping[CanaryReason, MessageTemplate] = {
 
 TRANSACTION_MESSAGES: Mapping[TransactionDoubt, MessageTemplate] = {
     TransactionDoubt.PRODUCERS_NOT_TOLD: MessageTemplate(
-        "The leader did not tell the producers of the partition.",
-        "Kafka tells them from 2.8 on, to a principal with Read on the topic.",
+        "The producers of the partition could not be read.",
+        "This needs Kafka 2.8 or newer, and Read on the topic.",
     ),
     TransactionDoubt.COORDINATORS_SILENT: MessageTemplate(
-        "Not all brokers told which transactions they coordinate.",
-        "Kafka tells them from 3.0 on. Check whether all brokers are up.",
+        "Not all brokers listed the transactions that they coordinate.",
+        "This needs Kafka 3.0 or newer. Check whether all brokers are up.",
     ),
     TransactionDoubt.IDS_HIDDEN: MessageTemplate(
         "Kafka hides transactional IDs from kafkadash, so no coordinator can be excluded.",
