@@ -54,13 +54,13 @@ class TierBudget:
 
 
 BUDGETS = {
-    "domain": TierBudget(100, 100),
-    "app": TierBudget(500, 520),
-    "servers": TierBudget(250, 200),
-    "contract": TierBudget(190, 95),
-    "pipeline": TierBudget(250, 300),
-    "agreement": TierBudget(350, 230),
-    "e2e": TierBudget(450, 680),
+    "domain": TierBudget(150, 100),
+    "app": TierBudget(1200, 560),
+    "servers": TierBudget(450, 220),
+    "contract": TierBudget(190, 85),
+    "pipeline": TierBudget(450, 300),
+    "agreement": TierBudget(600, 270),
+    "e2e": TierBudget(1000, 800),
 }
 WHOLE_BUDGET_S = sum(budget.processor_s for budget in BUDGETS.values())
 FAILS_ABOVE = 1.25

@@ -119,10 +119,10 @@ def _make_tiered(playground: KafkaPlayground, tools: Tools, topic: str) -> None:
 
 
 def _tell_offsets(tools: Tools, topic: str) -> tuple[int, int, int, int]:
-    """Log start, local log start, last tiered offset and log end, as kafka-get-offsets prints them."""
+    """Log start, local log start, last tiered offset and log end, as kafka-get-offsets prints them: none for -1."""
     times = ("earliest", "earliest-local", "latest-tiered", "latest")
     printed = [tools.run("get-offsets", "--topic", topic, "--time", time) for time in times]
-    start, local, tiered, end = (int(line.strip().rpartition(":")[2]) for line in printed)
+    start, local, tiered, end = (int(line.strip().rpartition(":")[2] or -1) for line in printed)
     return start, local, tiered, end
 
 
