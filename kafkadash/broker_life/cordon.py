@@ -20,10 +20,11 @@ from kafkadash.broker_life.reasons import BrokerReasonCode, CordonChanged, Cordo
 from kafkadash.changes.rights import NeededRight
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
+from kafkadash.core import clock
 from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded, reason_message
 from kafkadash.kafka.api import ConfigChange, ConfigEntry, ConfigOrigin, ConfigResource, LogDir, WholeClient
 from kafkadash.monitoring.brokers import broker_word
-from kafkadash.monitoring.freshness import UP
+from kafkadash.monitoring.freshness import UP, freshness_of_kind, read_statuses
 from kafkadash.monitoring.models import (
     BrokerState,
     BrokerWeights,
@@ -33,7 +34,8 @@ from kafkadash.monitoring.models import (
     TopicState,
     is_closed,
 )
-from kafkadash.monitoring.offers import FeatureLack, KafkaFeature, find_lack
+from kafkadash.monitoring.offers import KafkaFeature, find_lack
+from kafkadash.monitoring.stored_commands import format_time
 from kafkadash.short_runs.change_kind import make_short_kind_known
 from kafkadash.short_runs.kinds import DoneItem, Items, ItemWords, PlannedItems, ShortKind, alter_configs
 from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
@@ -57,15 +59,14 @@ class StoredCordon:
 
 
 def load_cordons(cluster: Cluster, brokers: Collection[int]) -> dict[int, StoredCordon]:
-    """Load the cordons of brokers that were ever seen. Three queries."""
-    lack = find_lack(Capabilities.objects.filter(cluster=cluster).first(), KafkaFeature.CORDONS)
+    """Load the cordons of brokers that were ever seen. Two queries."""
     weights = BrokerWeights.objects.filter(cluster=cluster, broker_id__in=brokers)
     directories = dict(weights.values_list("broker_id", "dirs"))
     rows = BrokerState.objects.filter(cluster=cluster, broker_id__in=brokers)
-    return {row.broker_id: _read_stored(row, directories.get(row.broker_id, []), lack) for row in rows}
+    return {row.broker_id: _read_stored(row, directories.get(row.broker_id, [])) for row in rows}
 
 
-def _read_stored(row: BrokerState, directories: Sequence[Mapping[str, Any]], lack: FeatureLack | None) -> StoredCordon:
+def _read_stored(row: BrokerState, directories: Sequence[Mapping[str, Any]]) -> StoredCordon:
     value, source = (row.config or {}).get(KEY, (None, ConfigSource.DEFAULT))
     own = source == ConfigSource.BROKER
     fault: CodedReason | None = None
@@ -75,13 +76,27 @@ def _read_stored(row: BrokerState, directories: Sequence[Mapping[str, Any]], lac
         fault = PlainReason(BrokerReasonCode.UNREAD)
     elif any(directory["cordoned"] is None for directory in directories if not directory["error"]):
         fault = PlainReason(BrokerReasonCode.NO_CORDONS)
-    elif lack is not None:
-        fault = CordonLevelTooLow(lack.level, lack.release) if lack.level else PlainReason(BrokerReasonCode.NO_CORDONS)
     return StoredCordon(value if own else None, "" if own else value or "", fault)
 
 
+def _find_refusal(cluster: Cluster) -> CodedReason | None:
+    """Return why Kafka would refuse every cordon, as far as its versions were read lately. Two queries.
+
+    It takes uncordons all the same. What was planned is judged by Kafka itself, as levels are raised at any time.
+    """
+    lack = find_lack(Capabilities.objects.filter(cluster=cluster).first(), KafkaFeature.CORDONS)
+    if lack is None:
+        return None
+    read = freshness_of_kind(CollectorKind.VERSIONS, read_statuses([cluster.pk])[cluster.pk], clock.now())
+    if read.stale or read.taken_at is None:
+        return None
+    if not lack.level:
+        return PlainReason(BrokerReasonCode.NO_CORDONS)
+    return CordonLevelTooLow(lack.level, lack.release, format_time(read.taken_at))
+
+
 def plan_cordon(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
-    """Plan the ``values`` of brokers: id to value, None to unset it. Those that have it need nothing. Three queries.
+    """Plan the ``values`` of brokers: id to value, None to unset it. Those that have it need nothing. Four queries.
 
     A rollback has ``found``, the values that the run left: where another one is set, the broker is left out. While
     facts are older than the run, the value from before it is still stored.
@@ -89,10 +104,13 @@ def plan_cordon(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
     values = {int(broker): value for broker, value in wanted["values"].items()}
     found = {int(broker): value for broker, value in wanted.get("found", {}).items()}
     stored = load_cordons(cluster, values.keys())
+    refusal = _find_refusal(cluster) if any(map(split_directories, values.values())) else None
     items, left_out = [], []
     for broker, value in sorted(values.items()):
         own = stored.get(broker)
         fault = own.fault if own else PlainReason(BrokerReasonCode.NOT_REGISTERED)
+        if not fault and split_directories(value):
+            fault = refusal
         if own and not fault and value is None and own.inherited and broker not in found:
             fault = CordonInherited(own.inherited)
         if own and not fault and broker in found and own.value not in (found[broker], value):
@@ -162,7 +180,7 @@ def make_change(item: PlannedItem) -> ConfigChange:
 
 
 def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:
-    """Return why brokers do not fit their items any more, from stored rows. Three queries."""
+    """Return why brokers do not fit their items any more, from stored rows. Two queries."""
     stored = load_cordons(cluster, {item.content["broker"] for item in items})
     faults: dict[str, CodedReason] = {}
     for item in items:

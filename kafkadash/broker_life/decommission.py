@@ -125,6 +125,7 @@ class BrokerFacts:
     metadata: FactFreshness
     disks: FactFreshness
     reassignments: FactFreshness
+    versions: FactFreshness
 
     @property
     def word(self) -> str:
@@ -154,6 +155,7 @@ def load_facts(cluster: Cluster, row: BrokerState, standing: CollectionFreshness
         metadata=standing.freshness_of(CollectorKind.METADATA),
         disks=FactFreshness(weights.taken_at if weights else None, read.interval_s, standing.now),
         reassignments=standing.freshness_of(CollectorKind.REASSIGNMENTS),
+        versions=standing.freshness_of(CollectorKind.VERSIONS),
     )
 
 
@@ -237,9 +239,13 @@ def _judge_cordon(facts: BrokerFacts) -> Judged:
         return StepState.UNKNOWN, "The data of its log directories is stale."
     if any(directory["cordoned"] is None for directory in directories if not directory["error"]):
         return StepState.NOT_OFFERED, f"Kafka cordons from 4.3 on. {_NO_TOPICS}"
+    if facts.no_cordons is not None and not facts.stopped and facts.versions.stale:
+        return StepState.UNKNOWN, "The data of Kafka versions is stale."
     if facts.no_cordons is not None and not facts.stopped:
         needed = facts.no_cordons.level or "software"
-        return StepState.NOT_OFFERED, f"The {needed} of the cluster is below Kafka 4.3, which cordons. {_NO_TOPICS}"
+        read = f"read {format_duration(facts.versions.age_s or 0.0)} ago"
+        words = f"The {needed} of the cluster, {read}, is below Kafka 4.3, which cordons. {_NO_TOPICS}"
+        return StepState.NOT_OFFERED, words
     failed = sum(bool(directory["error"]) for directory in directories)
     offline = f", {failed:,} of them offline" if failed else ""
     closed = sum(map(is_closed, directories))

@@ -39,7 +39,7 @@ BROKER_LIFE_MESSAGES: Mapping[BrokerReasonCode, MessageTemplate] = {
         "The broker does not report cordoned directories.", "Upgrade it to Kafka 4.3 or newer."
     ),
     BrokerReasonCode.LEVEL_TOO_LOW: MessageTemplate(
-        "{feature} is below that of Kafka {release}, which cordons need.",
+        "At {at}, {feature} was below that of Kafka {release}, which cordons need.",
         "Raise it with kafka-features.sh upgrade --release-version {release}.",
     ),
     BrokerReasonCode.UNREAD: MessageTemplate(

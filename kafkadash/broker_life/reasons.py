@@ -39,10 +39,11 @@ class CordonInherited(CodedReason, code=BrokerReasonCode.CORDON_INHERITED):
 
 
 class CordonLevelTooLow(CodedReason, code=BrokerReasonCode.LEVEL_TOO_LOW):
-    """``feature`` whose level in force is below that of ``release``, though the brokers run it."""
+    """``feature`` whose level in force is below that of ``release``, though the brokers run it; read ``at``."""
 
     feature: str
     release: str
+    at: str
 
 
 class BrokerHostsReplicas(CodedReason, code=BrokerReasonCode.HOSTS_REPLICAS):

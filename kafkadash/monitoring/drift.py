@@ -29,7 +29,7 @@ from kafkadash.monitoring.models import (
     ConfigDrift,
     ConfigSource,
 )
-from kafkadash.monitoring.offers import list_lacks
+from kafkadash.monitoring.offers import find_level, list_lacks
 
 MOST_BROKERS, MOST_LINKS = 10, 3
 METADATA_VERSION = "metadata.version"
@@ -135,14 +135,15 @@ class FeatureLevel:
 
 
 def list_features(features: Mapping[str, Any]) -> list[FeatureLevel]:
-    """Return the features of ``Capabilities.features``. Kafka does not tell a level of 0, so none in force is 0."""
+    """Return the features of ``Capabilities.features``."""
     found = []
     for name, levels in sorted(features.items()):
         low, high = levels["supported"] or (None, None)
-        current = levels["finalized"] or 0
+        current = find_level(features, name)
         supported = None if high is None else f"{name_level(name, low)} to {name_level(name, high)}"
-        raised = name_level(name, high) if high is not None and high > current else None
-        found.append(FeatureLevel(name, name_level(name, current), supported, raised))
+        raised = name_level(name, high) if high is not None and current is not None and high > current else None
+        finalized = "unknown" if current is None else name_level(name, current)
+        found.append(FeatureLevel(name, finalized, supported, raised))
     return found
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Any
 
 from kafkadash.monitoring.models import Capabilities
 
@@ -59,6 +60,8 @@ NEEDS: Mapping[KafkaFeature, FeatureNeed] = MappingProxyType(
     }
 )
 
+_DESCRIBE_QUORUM = "55"
+
 
 @dataclass(frozen=True, slots=True)
 class FeatureLack:
@@ -79,21 +82,46 @@ class FeatureLack:
 
 
 def find_lack(capable: Capabilities | None, feature: KafkaFeature) -> FeatureLack | None:
-    """Return why a cluster does not offer a feature; None where it does, and where its versions were never read."""
+    """Return why a cluster does not offer a feature; None where it does, and where its versions are not known.
+
+    A broker that did not answer lately counts with what it offered before.
+    """
     if capable is None or not capable.apis:
         return None
-    need = NEEDS[feature]
+    need, offered = NEEDS[feature], _list_offered(capable)
     for key, version in need.apis.items():
-        offered = capable.apis.get(str(key))
-        if offered is None or offered[1] < version:
+        if any(str(key) not in apis or apis[str(key)][1] < version for apis in offered):
             return FeatureLack(feature, need.release)
     if need.level is None:
         return None
     name, needed = need.level
-    current = (capable.features.get(name) or {}).get("finalized") or 0
-    return FeatureLack(feature, need.release, name, needed, current) if current < needed else None
+    current = find_level(capable.features, name) if _has_quorum(capable) else 0
+    if current is None or current >= needed:
+        return None
+    return FeatureLack(feature, need.release, name, needed, current)
+
+
+def find_level(features: Mapping[str, Any], name: str) -> int | None:
+    """Return the level in force by ``Capabilities.features``, 0 for none; None where no broker told any.
+
+    Kafka does not tell a level of 0, and in KRaft mode metadata.version always has one.
+    """
+    levels = {own: levels["finalized"] for own, levels in features.items() if levels["finalized"] is not None}
+    return levels.get(name, 0) if levels else None
 
 
 def list_lacks(capable: Capabilities | None) -> Sequence[FeatureLack]:
-    """Return what a cluster does not offer, in the order of releases."""
-    return [lack for feature in NEEDS if (lack := find_lack(capable, feature))]
+    """Return what a cluster does not offer, in the order of releases, without what ZooKeeper mode cannot have."""
+    if capable is None:
+        return []
+    features = [feature for feature in NEEDS if feature is not KafkaFeature.QUORUM_LAG or _has_quorum(capable)]
+    return [lack for feature in features if (lack := find_lack(capable, feature))]
+
+
+def _list_offered(capable: Capabilities) -> Sequence[Mapping[str, Sequence[int]]]:
+    return [group["apis"] for group in capable.software] or [capable.apis]
+
+
+def _has_quorum(capable: Capabilities) -> bool:
+    """Return whether the brokers are in KRaft mode: in ZooKeeper mode there is no quorum to describe."""
+    return all(_DESCRIBE_QUORUM in apis for apis in _list_offered(capable))

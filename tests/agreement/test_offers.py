@@ -17,6 +17,7 @@ from tests.kafka_releases import name_asked
 from tests.pages.conftest import Page
 
 API_VERSIONS = 18
+DESCRIBE_QUORUM = 55
 SINCE_4_1 = {KafkaFeature.FACTOR_GUARD, KafkaFeature.SHARE_GROUPS, KafkaFeature.SHARE_LAG, KafkaFeature.STREAMS_GROUPS}
 SINCE_4_0 = {KafkaFeature.FENCED_BROKERS, KafkaFeature.UNREGISTER, KafkaFeature.CONSUMER_PROTOCOL}
 LACKING = {
@@ -25,7 +26,7 @@ LACKING = {
     # Its brokers know eligible replicas, and new clusters of it do not keep them.
     "kraft-4.0": {KafkaFeature.CORDONS, KafkaFeature.ELIGIBLE_REPLICAS, *SINCE_4_1},
     "kraft-3.9": {KafkaFeature.CORDONS, KafkaFeature.ELIGIBLE_REPLICAS, *SINCE_4_1, *SINCE_4_0},
-    "zookeeper": set(KafkaFeature),
+    "zookeeper": set(KafkaFeature) - {KafkaFeature.QUORUM_LAG},
 }
 
 
@@ -51,6 +52,7 @@ def test_offers__are_those_of_the_release__and_the_page_names_what_is_missing(
     for feature, need in NEEDS.items():
         has_apis = all(highest.get(key, -1) >= version for key, version in need.apis.items())
         has_level = need.level is None or levels.get(need.level[0], 0) >= need.level[1]
-        assert (feature in lacks) is not (has_apis and has_level)
+        concerned = feature is not KafkaFeature.QUORUM_LAG or DESCRIBE_QUORUM in highest
+        assert (feature in lacks) is (concerned and not (has_apis and has_level))
     page = Page.read(client_of(viewer).get(f"/clusters/{cluster.slug}/drift/"))
     assert {row.get("data-lack") for row in page.find("[data-lack]")} == lacks.keys()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 
@@ -13,7 +14,7 @@ from kafkadash.changes.errors import ChangeRefused
 from kafkadash.changes.risk import RiskCode, RiskLevel, level_of
 from kafkadash.core.messages import as_message
 from kafkadash.kafka.api import ConfigResource, ItemError
-from kafkadash.monitoring.models import BrokerState, BrokerWeights, Capabilities
+from kafkadash.monitoring.models import BrokerState, BrokerWeights, Capabilities, CollectorKind, CollectorRun
 from kafkadash.short_runs.plans import check_items
 from kafkadash.short_runs.rollback import propose_rollback
 from tests.broker_life.conftest import EMPTY, BrokerWorld
@@ -102,18 +103,43 @@ def test_plan__kafka_is_older_than_cordons__says_so(world: BrokerWorld) -> None:
     assert left_out(world) == [BrokerReasonCode.NO_CORDONS]
 
 
-def test_plan__feature_level_is_older_than_cordons__names_it_until_it_is_raised(world: BrokerWorld) -> None:
+@pytest.fixture
+def capable(world: BrokerWorld) -> Capabilities:
+    """Versions that were just read: the level is too low for cordons."""
+    fresh = {"succeeded_at": world.clock, "interval_s": 600}
+    CollectorRun.objects.update_or_create(cluster=world.cluster, kind=CollectorKind.VERSIONS, defaults=fresh)
     features = {"metadata.version": {"finalized": 29, "supported": [7, 30]}}
-    capable = Capabilities.objects.create(
-        cluster=world.cluster, apis={"35": [1, 5]}, features=features, changed_at=world.clock
-    )
+    apis = {"35": [1, 5], "55": [0, 2]}
+    return Capabilities.objects.create(cluster=world.cluster, apis=apis, features=features, changed_at=world.clock)
+
+
+def fits(world: BrokerWorld, value: str | None = "*") -> bool:
+    return bool(plan_cordon(world.cluster, {"values": {str(EMPTY): value}}).items)
+
+
+def test_plan__feature_level_is_older_than_cordons__names_it_until_it_is_raised(
+    world: BrokerWorld, capable: Capabilities
+) -> None:
     assert left_out(world) == [BrokerReasonCode.LEVEL_TOO_LOW]
+    store_cordon("*")
+    assert fits(world, None), "Kafka takes an uncordon on every level"
+    store_cordon("")
     capable.features["metadata.version"]["finalized"] = 30
     capable.save()
-    assert plan_cordon(world.cluster, {"values": {str(EMPTY): "*"}}).items
-    capable.apis["35"] = [1, 4]
+    assert fits(world)
+    capable.software = [{"apis": capable.apis, "brokers": [1]}, {"apis": {"35": [1, 4], "55": [0, 2]}, "brokers": [2]}]
     capable.save()
-    assert left_out(world) == [BrokerReasonCode.NO_CORDONS]
+    assert left_out(world) == [BrokerReasonCode.NO_CORDONS], "also while broker 2 does not answer"
+
+
+def test_plan__level_in_force_is_not_known__is_left_to_kafka(world: BrokerWorld, capable: Capabilities) -> None:
+    CollectorRun.objects.update(succeeded_at=world.clock - timedelta(hours=2))
+    assert fits(world), "read long ago"
+    CollectorRun.objects.update(succeeded_at=world.clock)
+    assert left_out(world) == [BrokerReasonCode.LEVEL_TOO_LOW]
+    capable.features["metadata.version"]["finalized"] = None
+    capable.save()
+    assert fits(world), "no broker told a level"
 
 
 def test_plan__cordon_comes_from_elsewhere__cannot_be_taken_away(world: BrokerWorld) -> None:

@@ -66,13 +66,20 @@ def test_features_that_are_not_available__are_listed_with_the_release_that_has_t
     apis = {"35": [1, 5], "45": [0, 1], "55": [0, 2], "60": [0, 2], "64": [0, 0], "69": [0, 1], "75": [0, 0]}
     levels = {"metadata.version": 29, "group.version": 1, "eligible.leader.replicas.version": 1}
     features = {name: {"finalized": level, "supported": [0, 30]} for name, level in levels.items()}
-    alike = {"release": "4.3", "apis": {}, "features": {}, "brokers": [1, 2, 3]}
+    alike = {"release": "4.3", "apis": apis, "features": {}, "brokers": [1, 2, 3]}
     Capabilities.objects.create(cluster=demo, apis=apis, features=features, software=[alike], changed_at=NOW)
     rows = get_page(ADDRESS).find("[data-lack]")
     assert [row.get("data-lack") for row in rows] == ["share-groups", "streams-groups", "share-lag", "cordons"]
     lacks = {lack.feature: (lack.level, lack.needed, lack.current) for lack in list_lacks(demo.capabilities)}
     assert lacks[KafkaFeature.CORDONS] == ("metadata.version", 30, 29)
     assert lacks[KafkaFeature.SHARE_GROUPS] == ("", 0, 0)
+    zookeeper = {key: levels for key, levels in apis.items() if key != "55"}
+    Capabilities.objects.update(apis=zookeeper, software=[{**alike, "apis": zookeeper}])
+    assert KafkaFeature.QUORUM_LAG not in {lack.feature for lack in list_lacks(Capabilities.objects.get())}
+    unknown = {name: {**levels, "finalized": None} for name, levels in features.items()}
+    Capabilities.objects.update(apis=apis, software=[alike], features=unknown)
+    assert not [lack for lack in list_lacks(Capabilities.objects.get()) if lack.level]
+    assert "metadata.version unknown" in get_page(ADDRESS).words("features")
 
 
 def test_brokers_alike_or_not_read__say_so(get_page: Callable[[str], Page]) -> None:
