@@ -65,7 +65,7 @@ from kafkadash.findings.messages import finding_detail, finding_title
 from kafkadash.findings.models import Finding
 from kafkadash.findings.runbooks import fill_commands, read_runbook
 from kafkadash.findings.stored_facts import age_facts, count_refusing, partition_facts
-from kafkadash.monitoring.brokers import brokers_context
+from kafkadash.monitoring.brokers import brokers_context, name_gone
 from kafkadash.monitoring.cluster_bar import cluster_bar
 from kafkadash.monitoring.freshness import (
     SILENT,
@@ -472,6 +472,10 @@ class ClusterStanding:
     def brokers_up(self) -> int | None:
         figures = self.figures
         return None if figures.brokers is None else figures.brokers - (figures.brokers_fenced or 0) - self.silent
+
+    @property
+    def gone_word(self) -> str:
+        return name_gone(fencing_told=self.figures.brokers_fenced is not None)
 
     @property
     def quorum_stale(self) -> bool:

@@ -165,13 +165,18 @@ def broker_state(broker: BrokerState, freshness: FactFreshness) -> tuple[str, st
     return ("critical" if broker.replicas else "warning"), word.capitalize()
 
 
-_BROKER_WORDS = {"up": "up", "fenced": "fenced", "silent": "unreachable", "gone": "unregistered"}
+_BROKER_WORDS = {"up": "up", "fenced": "fenced", "silent": "unreachable"}
 
 
 def _name_state(broker: BrokerState) -> str:
     """Name the broker's state. Before Kafka 4.0 a broker that is stopped is not listed, registered or not."""
     code = broker_word(broker)
-    return "not listed" if code == "gone" and broker.fenced is None else _BROKER_WORDS[code]
+    return name_gone(fencing_told=broker.fenced is not None) if code == "gone" else _BROKER_WORDS[code]
+
+
+def name_gone(*, fencing_told: bool) -> str:
+    """Name the state of brokers that are listed no more; whoever tells which are fenced lists all that are registered."""
+    return "unregistered" if fencing_told else "not listed"
 
 
 def broker_word(broker: BrokerState) -> str:
@@ -217,7 +222,7 @@ FENCED = Q(gone_at=None, fenced=True)
 GONE = Q(gone_at__isnull=False)
 AWAY_FIRST = Case(When(UP, then=Value(1)), default=Value(0))
 STATES = FilterChoice(
-    "state", "state", {"up": "Up", "silent": "Unreachable", "fenced": "Fenced", "gone": "Unregistered"}
+    "state", "state", {"up": "Up", "silent": "Unreachable", "fenced": "Fenced", "gone": "Not listed"}
 )
 _FILTERS = {"up": UP, "silent": SILENT, "fenced": FENCED, "gone": GONE}
 NO_RACK = "(none)"
@@ -314,6 +319,7 @@ class BrokerListContext(TypedDict):
     freshness: FactFreshness
     throttles_freshness: FactFreshness
     title: str
+    gone_word: str
     rows: list[BrokerShown]
     led_as_preferred: float | None
 
@@ -326,6 +332,7 @@ def broker_list_context(
     freshness = metadata_freshness(runs, now)
     page = listing.page_of(_filter_brokers(cluster, listing))
     figures = ClusterState.objects.filter(cluster=cluster).first() or ClusterState(cluster=cluster)
+    gone_word = name_gone(fencing_told=figures.brokers is None or figures.brokers_fenced is not None)
     racks = BrokerState.objects.filter(cluster=cluster, gone_at=None).order_by("rack").distinct()
     return {
         "listing": listing,
@@ -336,7 +343,10 @@ def broker_list_context(
         "no_rack": NO_RACK,
         "freshness": freshness,
         "throttles_freshness": freshness_of(runs.get(CollectorKind.CONFIGS), now),
-        "title": _describe_brokers(cluster.name, tally, (figures.brokers_gone or 0) - tally.gone_hosting, freshness),
+        "title": _describe_brokers(
+            cluster.name, tally, (figures.brokers_gone or 0) - tally.gone_hosting, gone_word, freshness
+        ),
+        "gone_word": gone_word,
         "rows": _lines(cluster, list(page.object_list), tally, figures, runs, now),
         "led_as_preferred": _percent_of(figures.preferred_leaders, figures.partitions),
     }
@@ -433,7 +443,7 @@ def _percent_of(part: int | None, whole: int | None) -> float | None:
     return 100.0 * part / whole if part is not None and whole else None
 
 
-def _describe_brokers(name: str, tally: BrokerTally, never_seen: int, freshness: FactFreshness) -> str:
+def _describe_brokers(name: str, tally: BrokerTally, never_seen: int, gone_word: str, freshness: FactFreshness) -> str:
     """``never_seen``: brokers that are assigned replicas and were down at each reading; they have no row."""
     if freshness.taken_at is None:
         return f"{name}: no broker data yet"
@@ -442,7 +452,7 @@ def _describe_brokers(name: str, tally: BrokerTally, never_seen: int, freshness:
         return f"{name}: {up} up {format_duration(freshness.age_s)} ago"
     absent = []
     if tally.gone_hosting:
-        absent.append(f"{_name_brokers(tally.gone_hosting, tally.gone_hosting_ids)} unregistered with replicas")
+        absent.append(f"{_name_brokers(tally.gone_hosting, tally.gone_hosting_ids)} {gone_word} with replicas")
     if never_seen > 0:
         absent.append(choose_plural("# unknown broker with replicas|# unknown brokers with replicas", never_seen))
     if tally.silent:

@@ -66,6 +66,18 @@ def test_what_is_fenced_or_gone_is_the_answer_and_stands_first(get_page: GetPage
     assert "not evaluated" in page.words("broker-2")
 
 
+def test_what_is_gone__where_kafka_does_not_tell_who_is_fenced__is_called_not_listed(
+    get_page: GetPage, demo: Cluster
+) -> None:
+    BrokerFactory.create(cluster=demo, broker_id=7, fenced=None, gone_at=NOW - timedelta(hours=1))
+    assert get_page(URL).context["gone_word"] == "unregistered"
+    ClusterState.objects.update(brokers_fenced=None, brokers_gone=1)
+    for address, part in ((URL, "brokers"), ("/clusters/demo/", "figures-demo")):
+        html = get_page(address).html.lower()
+        assert "not listed" in html, part
+        assert "unregistered" not in html, part
+
+
 @pytest.mark.parametrize(
     ("query", "ids"),
     [
