@@ -107,7 +107,7 @@ PLAYGROUND_MESSAGES: Mapping[PlaygroundErrorCode, MessageTemplate] = {
     ),
     PlaygroundErrorCode.PLAYGROUND_IS_OTHER: MessageTemplate(
         "The playground in {folder} has other {what} ({have}, not {want}).",
-        "Create it again with `playground up --reset`, or use another folder.",
+        "Create it again with `playground up --reset`, a demo with `make demo ARGS=--reset`, or use another folder.",
     ),
     PlaygroundErrorCode.PLAYGROUND_TOO_SMALL: MessageTemplate(
         "A playground needs at least one broker, one controller and one log directory.",
