@@ -86,6 +86,7 @@ from kafkadash.monitoring.models import (
     GroupState,
     MoveOutcome,
     ReassignmentSnapshot,
+    ZooKeeperState,
 )
 from kafkadash.monitoring.partitions import partitions_context
 from kafkadash.monitoring.quorum.pages import quorum_context
@@ -443,7 +444,8 @@ class ClusterStanding:
     """A cluster with its stored figures and its findings, most urgent first.
 
     ``figures`` is an unsaved, empty row before the first refresh. ``moving`` is None while nobody has looked.
-    ``silent``: brokers that do not answer. ``running``: the change that is run there.
+    ``silent``: brokers that do not answer. ``running``: the change that is run there. ``ensemble``: what ZooKeeper
+    told, None where it was never asked.
     """
 
     cluster: Cluster
@@ -454,6 +456,7 @@ class ClusterStanding:
     trend: ClusterTrend | None
     statuses: Mapping[str, RefreshStatus]
     quorum: QuorumSeen | None
+    ensemble: ZooKeeperState | None
     moving: int | None
     silent: int
     running: RunningChange | None
@@ -482,6 +485,12 @@ class ClusterStanding:
         return self.freshness_of(CollectorKind.QUORUM).stale
 
     @property
+    def ensemble_stale(self) -> bool:
+        """Return whether ZooKeeper was not read lately, which is done with the reassignments."""
+        interval = self.freshness_of(CollectorKind.REASSIGNMENTS).interval_s
+        return FactFreshness(self.ensemble.taken_at if self.ensemble else None, interval, self.now).stale
+
+    @property
     def freshness(self) -> FactFreshness:
         return self.freshness_of(CollectorKind.METADATA)
 
@@ -500,9 +509,10 @@ class ClusterStanding:
         return self.state.severity, worst.kind.rank if worst else 0, opened, self.cluster.name
 
 
-_JOINED: tuple[str, ...] = ("state", "judgement", "trend", "active_run__request")
+_JOINED: tuple[str, ...] = ("state", "judgement", "trend", "active_run__request", "zookeeper_state")
 _NOT_OF_RUNS = tuple(f"active_run__{name}" for name in ("samples", "report", "foreign"))
 _NOT_SHOWN = ("sasl_password", "ca_pem", "certificate_pem", "key_pem")
+_PENDING = ("zookeeper_state__queued", "zookeeper_state__elections", "zookeeper_state__deletions")
 
 
 def rank_clusters(
@@ -518,13 +528,15 @@ def rank_clusters(
     active = FilteredRelation("executions", condition=Q(executions__active=True))
     seen = held.annotate(silent=Subquery(away.annotate(number=Count("pk")).values("number")), active_run=active)
     figures, judged, trends, silent, running = {}, {}, {}, {}, {}
-    for row in seen.select_related(*_JOINED).defer(*_NOT_SHOWN, *_NOT_OF_RUNS):
+    ensembles: dict[int, ZooKeeperState | None] = {}
+    for row in seen.select_related(*_JOINED).defer(*_NOT_SHOWN, *_NOT_OF_RUNS, *_PENDING):
         run = getattr(row, "active_run", None)
         running[row.pk] = RunningChange(run.request, summarize_run(run, run.request, now), now) if run else None
         silent[row.pk] = row.silent or 0
         figures[row.pk] = getattr(row, "state", None)
         judged[row.pk] = getattr(row, "judgement", None)
         trends[row.pk] = getattr(row, "trend", None)
+        ensembles[row.pk] = getattr(row, "zookeeper_state", None) if row.zookeeper else None
     statuses = read_statuses(pk for pk in own if known is None or pk != known.cluster.pk)
     if known is not None:
         statuses[known.cluster.pk] = dict(known.statuses)
@@ -551,6 +563,7 @@ def rank_clusters(
                 trend=trends.get(pk),
                 statuses=statuses[pk],
                 quorum=quorums.get(pk),
+                ensemble=ensembles.get(pk),
                 moving=moves.get(pk, 0) if listing.taken_at else None,
                 silent=silent.get(pk, 0),
                 running=running.get(pk),

@@ -175,7 +175,7 @@ def _name_state(broker: BrokerState) -> str:
 
 
 def name_gone(*, fencing_told: bool) -> str:
-    """Name the state of brokers that are listed no more; whoever tells which are fenced lists all that are registered."""
+    """Name the state of brokers that are listed no more. Whoever tells which are fenced lists all registered ones."""
     return "unregistered" if fencing_told else "not listed"
 
 
@@ -221,9 +221,7 @@ def skew_percent(value: int, mean: float | None, partitions: int | None) -> floa
 FENCED = Q(gone_at=None, fenced=True)
 GONE = Q(gone_at__isnull=False)
 AWAY_FIRST = Case(When(UP, then=Value(1)), default=Value(0))
-STATES = FilterChoice(
-    "state", "state", {"up": "Up", "silent": "Unreachable", "fenced": "Fenced", "gone": "Not listed"}
-)
+STATES = FilterChoice("state", "state", {"up": "Up", "silent": "Unreachable", "fenced": "Fenced", "gone": "Not listed"})
 _FILTERS = {"up": UP, "silent": SILENT, "fenced": FENCED, "gone": GONE}
 NO_RACK = "(none)"
 """Value of the rack filter for brokers that name no rack."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -25,6 +26,7 @@ from kafkadash.core.messages import CodedMessage, coded, message_columns, pack_v
 from kafkadash.export import outbox
 from kafkadash.kafka.api import AuthenticationFailed, KafkaFailure
 from kafkadash.kafka.connect import admin_for, processor_s
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.monitoring import config_collector as configs
 from kafkadash.monitoring import log_dir_collector as log_dirs
 from kafkadash.monitoring import metadata_collector as metadata
@@ -115,7 +117,10 @@ def refresh(run_id: int, *, only_if_due: bool = True) -> RefreshOutcome | None:
     finally:
         lease.give_back()
     if result.error:
-        log.warning(
+        # In ZooKeeper mode there is no quorum to read, every time.
+        unneeded = result.error.code == KafkaErrorCode.NO_QUORUM_TO_DESCRIBE
+        log.log(
+            logging.DEBUG if unneeded else logging.WARNING,
             "collection.failed",
             cluster=run.cluster.slug,
             kind=run.kind,

@@ -18,6 +18,7 @@ from cryptography.fernet import Fernet
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
+from structlog.testing import capture_logs
 
 from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster
@@ -27,6 +28,7 @@ from kafkadash.kafka.api import (
     CLUSTER_DEFAULT,
     ConfigResource,
     DeadlineExceeded,
+    KafkaFailure,
     NotSupported,
     QuorumReplica,
     QuorumUnavailable,
@@ -921,3 +923,19 @@ def test_status__clocks_an_hour_apart__is_judged_on_the_leaders_alone(
     refresh("quorum")
     assert statuses() == {1: "Leader", 2: "In sync", 3: "Offline"}
     assert QuorumSnapshot.objects.get().taken_at.timestamp() == pytest.approx(clock.now)
+
+
+@pytest.mark.parametrize(
+    ("failure", "level"),
+    [
+        (NotSupported(KafkaErrorCode.NO_QUORUM_TO_DESCRIBE), "debug"),
+        (QuorumUnavailable(KafkaErrorCode.NO_CONTROLLER), "warning"),
+    ],
+)
+def test_quorum__that_is_not_there__is_no_warning_at_each_refresh(
+    kafka: MemoryCluster, refresh: Refresher, failure: KafkaFailure, level: str
+) -> None:
+    kafka.fail_calls = {"quorum": failure}
+    with capture_logs() as logs:
+        refresh("quorum")
+    assert [each["log_level"] for each in logs if each["event"] == "collection.failed"] == [level]

@@ -29,6 +29,7 @@ from kafkadash.monitoring.models import (
     Collection,
     CollectorKind,
     QuorumSnapshot,
+    ZooKeeperState,
 )
 from tests.factories import (
     GB,
@@ -364,6 +365,18 @@ class TestQuorum:
         overview = get_page("/clusters/old/")
         assert overview.find("#quorum-old [data-empty=zookeeper]")
         assert "Controller quorum" not in overview.words("collection-old")
+
+    def test_zookeeper_mode_names_the_controller(self, get_page: GetPage) -> None:
+        old = watched("old")
+        Cluster.objects.filter(pk=old.pk).update(mode=ClusterMode.ZOOKEEPER, zookeeper="z:2181")
+        assert "Active controller unknown" in get_page("/clusters/old/").words("figures-old")
+        state = ZooKeeperState.objects.create(cluster=old, taken_at=NOW, controller_id=41, controller_epoch=9)
+        words = get_page("/clusters/old/").words("figures-old")
+        assert "Active controller 41 epoch 9" in words
+        assert "last known" not in words
+        state.taken_at = NOW - timedelta(hours=1)
+        state.save()
+        assert "last known" in get_page("/clusters/old/").words("figures-old")
 
 
 class TestCollection:
