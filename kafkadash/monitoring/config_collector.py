@@ -85,24 +85,27 @@ class ThrottleChanges:
     def write(self) -> None:
         ThrottleState.objects.filter(pk__in=self.gone).delete()
         ThrottleState.objects.filter(pk__in=self.read).update(read_at=self.read_at)
-        names = ("value", "source", "changed_at", "read_at", "unneeded_since", "orphan")
+        names = ("value", "source", "changed_at", "read_at", "from_znode", "unneeded_since", "orphan")
         update_rows(ThrottleState, {row.pk: {name: getattr(row, name) for name in names} for row in self.changed})
         ThrottleState.objects.bulk_create(self.new)
 
 
 def compare_throttles(
     cluster: Cluster,
-    read: Mapping[ConfigResource, Mapping[str, ConfigEntry]],
+    answered: Mapping[ConfigResource, Mapping[str, ConfigEntry]],
+    absent: Mapping[ConfigResource, Mapping[str, ConfigEntry]],
     is_gone: Callable[[ConfigResource], bool],
     moving: MovesOfTopic | None,
     taken_at: datetime,
 ) -> ThrottleChanges:
     """Compares what was read with the rows. ``moving`` is None where the reassignments could not be listed.
 
+    ``absent``: what ZooKeeper tells of brokers that are down.
     A row whose resource was not read keeps what was last known, with its age, unless ``is_gone``.
     """
     known = {(t.resource, t.name, t.key): t for t in ThrottleState.objects.filter(cluster=cluster)}
     changes = ThrottleChanges(read_at=taken_at)
+    read = {**answered, **absent}
     seen = {key: entry for resource, entries in read.items() for key, entry in _set_throttles(resource, entries)}
     kept: list[ThrottleState] = []
     for key, entry in seen.items():
@@ -112,6 +115,7 @@ def compare_throttles(
             row = _new_row(cluster, key, entry, taken_at)
         else:
             _take_over(row, entry, taken_at)
+        row.from_znode = resource_of(row) in absent
         _judge_throttle(row, moving, taken_at)
         kept.append(row)
         if before is None:
@@ -225,7 +229,7 @@ def _is_needed(row: ThrottleState, moving: MovesOfTopic) -> bool:
 
 
 def _compared_columns(row: ThrottleState) -> tuple[object, ...]:
-    return row.value, row.source, row.unneeded_since, row.orphan
+    return row.value, row.source, row.from_znode, row.unneeded_since, row.orphan
 
 
 Packed = dict[str, list[str | None]]
@@ -248,7 +252,8 @@ def read(asking: CollectContext) -> CollectedFacts:
         raise NotAuthorized(join_messages(error.message for error in errors.values()))
     throttles = compare_throttles(
         cluster,
-        {**brokers.resources, **answers.absent.resources, **topics.resources},
+        {**brokers.resources, **topics.resources},
+        answers.absent.resources,
         lambda resource: _is_gone(resource, known, errors),
         None if answers.moving is None else what_moves(cluster, answers.moving),
         taken_at,
@@ -332,10 +337,15 @@ def _read_configs(asking: CollectContext) -> _ConfigAnswers:
 
 
 def _known_brokers(cluster: Cluster) -> set[int]:
-    """Return the brokers in ZooKeeper mode, where one that is down is not listed any more; none in KRaft mode."""
+    """Return the brokers in ZooKeeper mode, where one that is down is not listed any more; none in KRaft mode.
+
+    One that was forgotten since it is gone may have left a rate behind.
+    """
     if cluster.mode != ClusterMode.ZOOKEEPER:
         return set()
-    return set(BrokerState.objects.filter(cluster=cluster).values_list("broker_id", flat=True))
+    rates = ThrottleState.objects.filter(cluster=cluster, resource=ThrottledResource.BROKER)
+    known = BrokerState.objects.filter(cluster=cluster).values_list("broker_id", flat=True)
+    return {*known, *map(int, rates.values_list("name", flat=True).distinct())}
 
 
 def _write_topics(cluster: Cluster, changes: Mapping[int, Mapping[str, object]]) -> None:

@@ -867,6 +867,9 @@ class ThrottleState(models.Model):
     first_seen_at = models.DateTimeField()
     changed_at = models.DateTimeField()
     read_at = models.DateTimeField(help_text="last time it was read")
+    from_znode = models.BooleanField(
+        default=False, db_default=False, help_text="read from ZooKeeper, because the broker was not registered"
+    )
     unneeded_since = models.DateTimeField(null=True, help_text="since when nothing in flight needs it, as far as seen")
     orphan = models.BooleanField(default=False, help_text="in force, needed by nothing, seen so in two refreshes")
     claimed_by = models.CharField(max_length=64, blank=True)

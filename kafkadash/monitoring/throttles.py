@@ -17,7 +17,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from kafkadash.clusters.access import PROPOSE, VIEW, cluster_for, is_allowed, needs
-from kafkadash.clusters.models import Cluster, ClusterMode
+from kafkadash.clusters.models import Cluster
 from kafkadash.core.formatting import format_duration
 from kafkadash.core.listing import FilterChoice, ListQuery
 from kafkadash.core.messages import choose_plural
@@ -238,16 +238,12 @@ class ThrottleGroup:
 
 @dataclass(frozen=True, slots=True)
 class ThrottleRow:
-    """Throttle in a list. ``needed_by``: number of moves or copies that go through it; None if unknown.
-
-    ``from_znode``: read from ZooKeeper, because the broker is down.
-    """
+    """Throttle in a list. ``needed_by``: number of moves or copies that go through it; None if unknown."""
 
     row: ThrottleState
     needed_by: int | None
     freshness: FactFreshness
     bootstrap: str
-    from_znode: bool = False
 
     @property
     def words(self) -> str:
@@ -268,7 +264,7 @@ class ThrottleRow:
     @property
     def source_words(self) -> str:
         label = ConfigSource(self.row.source).label
-        return f"{label}, which is down; from its znode" if self.from_znode else label
+        return f"{label}, which is down; from its znode" if self.row.from_znode else label
 
     @property
     def just_found(self) -> bool:
@@ -359,7 +355,6 @@ def throttle_list_context(
     moves = _MovesInFlight(cluster, runs.get(CollectorKind.REASSIGNMENTS))
     interval = runs[CollectorKind.CONFIGS].interval_s if CollectorKind.CONFIGS in runs else 30.0
     bootstrap = cluster.bootstrap_servers.split(",")[0].strip()
-    gone = _find_gone_brokers(cluster)
     return {
         "listing": listing,
         "page": page,
@@ -370,19 +365,10 @@ def throttle_list_context(
                 moves.needing(row),
                 FactFreshness(row.read_at, interval, now),
                 bootstrap,
-                row.resource == ThrottledResource.BROKER and row.name in gone and row.read_at > gone[row.name],
             )
             for row in page.object_list
         ],
     }
-
-
-def _find_gone_brokers(cluster: Cluster) -> dict[str, datetime]:
-    """Return since when brokers are down, whose rates are read from ZooKeeper. One query, none in KRaft mode."""
-    if cluster.mode != ClusterMode.ZOOKEEPER:
-        return {}
-    gone = BrokerState.objects.filter(cluster=cluster, gone_at__isnull=False).values_list("broker_id", "gone_at")
-    return {str(broker): since for broker, since in gone if since is not None}
 
 
 def _filter_throttles(rows: QuerySet[ThrottleState], listing: ListQuery) -> QuerySet[ThrottleState]:

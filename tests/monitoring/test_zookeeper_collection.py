@@ -17,6 +17,7 @@ from kafkadash.monitoring import znode_rates
 from kafkadash.monitoring.collection import RefreshOutcome
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.models import (
+    BrokerState,
     Collection,
     MoveOutcome,
     ReassignmentSnapshot,
@@ -238,6 +239,10 @@ def set_in_znode(ensemble: MemoryZooKeeper, broker: int, **configs: str) -> None
     ensemble.write(f"{znodes.BROKER_CONFIGS}/{broker}", {"version": 1, "config": content})
 
 
+def from_znodes() -> set[str]:
+    return set(ThrottleState.objects.filter(from_znode=True).values_list("name", flat=True))
+
+
 def throttles() -> dict[str, tuple[str, datetime]]:
     return {row.name: (row.value, row.read_at) for row in ThrottleState.objects.filter(key=RATE)}
 
@@ -255,6 +260,7 @@ def test_rates_of_a_broker_that_is_down__are_those_of_its_znode(
     clock.pass_by(30)
     refresh("configs")
     assert throttles() == {"2": ("700000", now_of(clock))}
+    assert from_znodes() == {"2"}, "before the broker is seen to be gone"
     read_at = now_of(clock)
     ensemble.write(f"{znodes.BROKERS}/2", {"version": 5})  # it registered meanwhile, and answers for itself
     clock.pass_by(30)
@@ -267,6 +273,7 @@ def test_rates_of_a_broker_that_is_down__are_those_of_its_znode(
     ensemble.failure = KafkaUnreachable(KafkaErrorCode.ZOOKEEPER_LOST, address="z:2181")
     refresh("configs")
     assert throttles() == {"2": ("700000", read_at)}
+    assert from_znodes() == {"2"}
     [told] = Collection.objects.latest("pk").errors
     assert read_message(told) == coded(CollectionErrorCode.ZOOKEEPER_NOT_READ, why=ensemble.failure.message)
     ensemble.failure = None
@@ -274,3 +281,39 @@ def test_rates_of_a_broker_that_is_down__are_those_of_its_znode(
     set_in_znode(ensemble, 2, log_retention_ms="1")
     refresh("configs")
     assert throttles() == {}
+
+
+def test_rates_of_a_broker_that_is_long_gone__are_read_until_they_are_removed(
+    cluster: Cluster, kafka: MemoryCluster, ensemble: MemoryZooKeeper, refresh: Refresher, clock: Clock
+) -> None:
+    kafka.set_config(2, RATE, "5000000")
+    refresh("metadata")
+    refresh("configs")
+    del kafka.racks[2]
+    set_in_znode(ensemble, 2, leader_replication_throttled_rate="5000000")
+    BrokerState.objects.filter(cluster=cluster, broker_id=2).delete()  # as retention does
+    clock.pass_by(30)
+    refresh("configs")
+    assert throttles() == {"2": ("5000000", now_of(clock))}
+    set_in_znode(ensemble, 2, log_retention_ms="1")
+    refresh("configs")
+    assert throttles() == {}
+
+
+def test_a_broker_that_only_hung__keeps_a_rate_that_was_removed__which_is_an_orphan(
+    kafka: MemoryCluster, ensemble: MemoryZooKeeper, refresh: Refresher, clock: Clock
+) -> None:
+    """It reads its znode when it starts, and at the next change of its config."""
+    kafka.set_config(2, RATE, "5000000")
+    refresh("metadata")
+    refresh("configs")
+    rack = kafka.racks.pop(2)
+    set_in_znode(ensemble, 2)
+    refresh("configs")
+    assert throttles() == {}, "removed from its znode while it hung"
+    kafka.racks[2] = rack
+    for _ in range(2):
+        clock.pass_by(30)
+        refresh("configs")
+    row = ThrottleState.objects.get(key=RATE)
+    assert (row.name, row.value, row.orphan, row.from_znode) == ("2", "5000000", True, False)
