@@ -14,7 +14,14 @@ from kafkadash.broker_life.errors import BrokerLifeErrorCode
 from kafkadash.broker_life.reasons import BrokerReasonCode
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
-from kafkadash.monitoring.models import BrokerState, BrokerWeights, ClusterState, CollectorKind, CollectorRun
+from kafkadash.monitoring.models import (
+    BrokerState,
+    BrokerWeights,
+    Capabilities,
+    ClusterState,
+    CollectorKind,
+    CollectorRun,
+)
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from tests.broker_life.conftest import EMPTY, BrokerWorld
 from tests.factories import ReassignmentFactory, directory
@@ -92,6 +99,20 @@ def test_steps__a_source_does_not_tell__are_unknown(client: Client, world: Broke
     assert read_steps(client) == ("drain", ["done", "unknown", "unknown", "done", "unknown"])
     runs.update(succeeded_at=datetime.now(UTC) - timedelta(hours=1))
     assert read_steps(client)[1] == ["unknown"] * 5
+
+
+def test_steps__feature_level_is_too_low__is_not_offered_while_it_was_read_lately(
+    client: Client, world: BrokerWorld
+) -> None:
+    features = {"metadata.version": {"finalized": 29, "supported": [7, 30]}}
+    apis = {"35": [1, 5], "55": [0, 2]}
+    Capabilities.objects.create(cluster=world.cluster, apis=apis, features=features, changed_at=datetime.now(UTC))
+    read = {"succeeded_at": datetime.now(UTC), "interval_s": 600}
+    CollectorRun.objects.update_or_create(cluster=world.cluster, kind=CollectorKind.VERSIONS, defaults=read)
+    set_cordon(EMPTY, cordoned=False)
+    assert read_steps(client)[1][0] == "not offered"
+    CollectorRun.objects.filter(kind=CollectorKind.VERSIONS).update(succeeded_at=datetime.now(UTC) - timedelta(hours=1))
+    assert read_steps(client)[1][0] == "unknown"
 
 
 @pytest.mark.parametrize("hidden", [1, None])
