@@ -420,12 +420,13 @@ def test_without_describe_on_a_topic_it_is_not_silently_left_out(
     secure: Secure, admin: User, allow: Allow, client_of: Callable[[User], Client]
 ) -> None:
     on_cluster = [(CLUSTER, DESCRIBE), (CLUSTER, DESCRIBE_CONFIGS)]
-    allow([*on_cluster, (ORDERS, DESCRIBE), (ORDERS, DESCRIBE_CONFIGS)])
+    commits = (ResourceType.TOPIC, "__consumer_offsets")  # where another test has made consumers
+    allow([*on_cluster, *((topic, right) for topic in (ORDERS, commits) for right in (DESCRIBE, DESCRIBE_CONFIGS))])
     cluster = registered(admin, secure.at("LOGIN"), security_protocol="SASL_PLAINTEXT", **login("PLAIN"))
     sentence = str(hidden_message(["ledger"]))
     wait_until(lambda: permission_words(cluster) == [sentence], "the connection test says it", 15)
     collected(cluster, "metadata")
-    assert list(TopicState.objects.values_list("name", flat=True)) == ["orders"]
+    assert set(TopicState.objects.values_list("name", flat=True)) - {commits[1]} == {"orders"}
     collected(cluster, "log_dirs")
     assert [str(each) for each in Collection.objects.get(kind="log_dirs").messages] == [sentence]
     collected(cluster, "metadata")
