@@ -347,6 +347,42 @@ def test_collection__steady_copy__measures_its_rate_in_bytes(
     assert only_row().rate_bytes == pytest.approx(5_000, rel=0.01)
 
 
+@pytest.mark.parametrize("tiered", [False, True], ids=["not tiered", "tiered"])
+def test_collection__copy_stands_still_while_retention_deletes__rate_is_zero(
+    kafka: MemoryCluster, refresh: Refresher, clock: Clock, *, tiered: bool
+) -> None:
+    log = kafka.add("orders", 0, 1, 2, 3, end=12_000)
+    kafka.configs[ConfigResource.topic("orders")] = {"remote.storage.enable": str(tiered).lower()}
+    for kind in ("metadata", "configs", "log_dirs"):
+        refresh(kind)
+    kafka.move("orders", 0, 4, 2, 3)
+    log.ends[4] = 0
+    for at in range(12):
+        log.local = {1: 2_000 + 100 * at, 4: 0}
+        refresh("reassignments")
+        clock.pass_by(2)
+    assert (only_row().percent, only_row().rate_bytes) == (0.0, 0.0)
+
+
+def test_collection__copy_begins_after_what_is_tiered__rate_is_that_of_records_it_got(
+    kafka: MemoryCluster, refresh: Refresher, clock: Clock
+) -> None:
+    log = kafka.add("orders", 0, 1, 2, 3, end=12_000)
+    kafka.configs[ConfigResource.topic("orders")] = {"remote.storage.enable": "true"}
+    log.local |= {1: 2_000, 4: 0}
+    for kind in ("metadata", "configs", "log_dirs"):
+        refresh(kind)
+    kafka.move("orders", 0, 4, 2, 3)
+    log.ends[4] = 0
+    for got in range(12):
+        if got:
+            log.local[4], log.ends[4] = 7_000, 7_000 + 100 * got
+        refresh("reassignments")
+        clock.pass_by(2)
+    # 50 records a second; the 10,000 records on the leader's disk are 1,000,000 bytes.
+    assert only_row().rate_bytes == pytest.approx(5_000, rel=0.01)
+
+
 def accept_move(kafka: MemoryCluster, cluster: Cluster, clock: Clock, *target: int) -> str:
     """Register a reassignment as a run does whose request Kafka has accepted; return its id."""
     at = datetime.fromtimestamp(clock.now, UTC)

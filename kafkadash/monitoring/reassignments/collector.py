@@ -458,7 +458,7 @@ def _update_snapshot(
     times = [o.taken_at for b in seen.row.adding if (o := seen.offset(b, OffsetKind.LATEST))]
     snapshot.sampled_at = to_utc(min(times)) if times and snapshot.percent is not None else None
     size, snapshot.size_taken_at = sizes.of(seen.leader, seen.row.topic, seen.row.partition)
-    _measure_rate(snapshot, seen, end, start, size)
+    _measure_rate(snapshot, seen, end, start, size, seen_ends)
     snapshot.size_bytes = _scale_to_copy(size, snapshot)
     snapshot.last_seen_at = taken_at
     return snapshot
@@ -513,23 +513,33 @@ def _measure_rate(
     end: ReplicaOffset | None,
     start: ReplicaOffset | None,
     size: int | None,
+    seen_ends: Mapping[int, int],
 ) -> None:
     """Rate of the slowest adding replica; a sample that is missing leaves the measurement as it was.
 
-    ``size``: bytes of the leader's log. What lies before the start of a copy is not copied, and does not count.
+    ``size``: bytes of the leader's log. The meter counts records that the copy got. Its start and that of the leader's
+    log move without any: by retention, and when a copy begins after what is in remote storage (KIP-1023).
     """
-    ends = [o for b in seen.row.adding if (o := seen.offset(b, OffsetKind.LATEST))]
+    ends = {b: o for b in seen.row.adding if (o := seen.offset(b, OffsetKind.LATEST))}
     if not ends or len(ends) < len(seen.row.adding):
         snapshot.rate_bytes = None
         return
-    slowest = min(ends, key=lambda o: o.offset)
-    begins = [r["copy_start"] for r in snapshot.replicas_progress if r["log_end"] == slowest.offset]
-    value = max(slowest.offset, *(begin for begin in begins if begin is not None), 0)
+    begins = {r["broker"]: r["copy_start"] for r in snapshot.replicas_progress}
+    grown = {b: _count_new_records(own.offset, begins[b], seen_ends.get(b)) for b, own in ends.items()}
+    slowest = min(ends, key=lambda b: (ends[b].offset, grown[b] or 0))
+    at, new = ends[slowest].taken_at, grown[slowest]
     meter = unpack_dataclass(RateMeter, snapshot.rate_state) if snapshot.rate_state else None
-    meter = meter.add(slowest.taken_at, value) if meter else RateMeter.start(slowest.taken_at, value)
+    meter = meter.add(at, meter.value + new) if meter and new is not None else RateMeter.start(at, 0)
     records = end.offset - start.offset if end and start else 0
     snapshot.rate_state = pack_dataclass(meter)
     snapshot.rate_bytes = bytes_per_second(meter.per_second(), size, records)
+
+
+def _count_new_records(own: int, begin: int | None, seen_end: int | None) -> int | None:
+    """Return the records that a copy got since its log end was seen; None where it was not, or the log was cut."""
+    if seen_end is None or own < seen_end:
+        return None
+    return max(0, own - max(begin or 0, seen_end))
 
 
 def _last_sight(snapshot: ReassignmentSnapshot) -> MoveSighting:
