@@ -5,13 +5,15 @@ tuples are lists of pairs. JSON has no infinity: that is the text "inf".
 
 Dataclasses of which thousands are stored at once may be ``stored_as_list``, a class variable: their fields in order,
 without names, which takes a third of the time and of the space. Their floats are as Python's ``json`` writes them.
+New fields go to the end, with a default, so that rows from before are still read; values of fields that are not known
+here are left out.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from datetime import datetime
 from operator import attrgetter
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -96,13 +98,14 @@ def _pack_list(converter: cattrs.Converter, kind: type) -> Callable[[Any], list[
 def _unpack_list(converter: cattrs.Converter, kind: type) -> Callable[[Any, Any], Any]:
     nested = [(place, hint, converter.get_structure_hook(hint)) for place, hint in _nested_fields(kind)]
     count = len(fields(kind))
+    needed = sum(one.default is MISSING and one.default_factory is MISSING for one in fields(kind))
 
     def unpack(stored: Any, _: Any) -> Any:
-        values = list(stored)
-        if len(values) != count:
+        values = list(stored)[:count]
+        if len(values) < needed:
             raise ValueError(f"{len(values)} values for {count} fields of {kind.__name__}")
         for place, hint, hook in nested:
-            if values[place] is not None:
+            if place < len(values) and values[place] is not None:
                 values[place] = hook(values[place], hint)
         return kind(*values)
 

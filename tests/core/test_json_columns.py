@@ -60,7 +60,7 @@ def test_dataclass__packed_and_unpacked__is_the_same() -> None:
     "change",
     [
         {"side": "above"},
-        {"rows": [[["orders", 0], ["a"]]]},
+        {"rows": [[["orders", 0], []]]},
         {"rows": [[["orders", 0], ["a", "yesterday", None]]]},
         {"rows": 7},
         {"brokers": ["three"]},
@@ -73,6 +73,13 @@ def test_content_of_another_shape__is_refused(change: dict[str, object]) -> None
     with pytest.raises(ContentMismatch):
         unpack_dataclass(WholeThing, stored)
     assert unpack_format(WholeThing, stored, 1) is None
+
+
+@pytest.mark.parametrize("values", [["a"], ["a", None], ["a", None, None, "later"]])
+def test_row_of_another_version__lacks_new_fields_or_has_more__is_read(values: list[object]) -> None:
+    stored = {**pack_dataclass(THING), "rows": [[["orders", 0], values]]}
+
+    assert unpack_dataclass(WholeThing, stored).rows == {("orders", 0): ShortRow("a")}
 
 
 def test_content_of_another_format__is_not_read() -> None:
