@@ -372,7 +372,8 @@ class OffsetKind(IntEnum):
 
     EARLIEST_LOCAL: start of the log on the broker's disks, which is later than EARLIEST where older records are in
     tiered storage only (KIP-405). Brokers before ListOffsets v8 have no tiered storage and answer EARLIEST.
-    LATEST_TIERED: the last offset in tiered storage (KIP-1005, Kafka 3.9), −1 where nothing is there.
+    LATEST_TIERED: the last offset in tiered storage (KIP-1005, Kafka 3.9). −1 where nothing is there, and where the
+    leader does not know: it keeps the offset in memory, and reads it anew when it looks for segments to upload.
     """
 
     LATEST = -1

@@ -24,11 +24,12 @@ TIERED = PartitionTiers(log_start=0, local_start=1_232, last_tiered=1_429, log_e
 
 @pytest.fixture
 def tiered(kafka: MemoryCluster, refresh: Refresher) -> MemoryCluster:
-    """Two partitions of orders, with the figures of ``TIERED`` and with nothing uploaded; clicks is not tiered."""
+    """Two partitions of orders, with the figures of ``TIERED`` and with half of it uploaded; clicks is not tiered."""
     for number, end in ((0, 1_500), (1, 100)):
         log = kafka.add("orders", number, 1, 2, 3, end=end)
         log.size = 2_680_000 if number == 0 else 1_000_000
-    first = kafka.topics["orders"][0]
+    first, second = kafka.topics["orders"].values()
+    second.tiered = 49
     first.local, first.tiered = {1: 1_232, 2: 1_232, 3: 1_232}, 1_429
     kafka.add("clicks", 0, 1, 2)
     kafka.configs[ConfigResource.topic("orders")] = {"remote.storage.enable": "true"}
@@ -47,8 +48,8 @@ def test_collection__tiered_topic__stores_offsets_and_bytes_of_its_leaders(
     orders = TopicState.objects.get(name="orders")
     found = load_tiers(cluster, orders)
     assert found is not None
-    assert found.partitions == {0: TIERED, 1: PartitionTiers(0, 0, -1, 100, 1_000_000)}
-    assert found.whole == TopicTiers(2, 3_680_000, 1_430, 14_300_000, 170, 1_700_000)
+    assert found.partitions == {0: TIERED, 1: PartitionTiers(0, 0, 49, 100, 1_000_000)}
+    assert found.whole == TopicTiers(2, 3_680_000, 1_480, 14_800_000, 120, 1_200_000)
 
 
 @pytest.mark.django_db
@@ -82,6 +83,27 @@ def test_sum__broker_cannot_tell_what_is_tiered__remote_is_unknown_and_local_is_
     old = PartitionTiers(log_start=0, local_start=1_232, last_tiered=None, log_end=1_500, local_bytes=2_680_000)
 
     assert sum_tiers([TIERED, old]) == TopicTiers(2, 5_360_000, None, None, None, None)
+
+
+@pytest.mark.domain
+@pytest.mark.parametrize(
+    ("offsets", "remote", "only_remote", "pending"),
+    [
+        ((0, 1_232, -1, 1_500), None, 1_232, None),  # restarted, or remote.log.copy.disable
+        ((0, 1_232, 899, 1_500), None, 1_232, None),
+        ((0, 0, -1, 1_500), None, 0, None),
+        ((0, 1_232, 1_231, 1_500), 1_232, 1_232, 268),
+        ((700, 700, 99, 1_500), 0, 0, 800),
+        ((700, 700, -1, 700), 0, 0, 0),
+    ],
+    ids=["-1", "before the disk", "-1 and all on disk", "not twice", "deleted", "no records"],
+)
+def test_records__last_tiered_offset_may_be_unknown__are_not_taken_as_none(
+    offsets: tuple[int, int, int, int], remote: int | None, only_remote: int, pending: int | None
+) -> None:
+    found = PartitionTiers(*offsets, local_bytes=2_680_000)
+
+    assert (found.remote_records, found.remote_only_records, found.pending_records) == (remote, only_remote, pending)
 
 
 @pytest.mark.domain

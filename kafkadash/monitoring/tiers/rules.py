@@ -32,7 +32,9 @@ def _is_set(config: Config | None, key: str) -> bool:
 class PartitionTiers:
     """Offsets of a partition as its leader told them, and bytes of the leader's replica; None where it did not.
 
-    ``last_tiered`` is −1 where nothing is in remote storage. Records before ``local_start`` are there only.
+    ``last_tiered`` is −1 where nothing is in remote storage, and where the leader does not know: after a restart until
+    it looked there, and as long as ``remote.log.copy.disable`` keeps it from that. Records before ``local_start`` are
+    there only.
     """
 
     log_start: int | None
@@ -42,17 +44,36 @@ class PartitionTiers:
     local_bytes: int | None
 
     @property
-    def remote_records(self) -> int | None:
-        if self.log_start is None or self.last_tiered is None:
+    def tiered_end(self) -> int | None:
+        """Offset up to which remote storage has all, at least the log's start; None where that is not known."""
+        if self.log_start is None:
             return None
-        return max(0, self.last_tiered + 1 - self.log_start)
+        if self.log_end == self.log_start:
+            return self.log_start
+        if self.last_tiered is None or self.last_tiered < 0 or self.local_start is None:
+            return None
+        end = max(self.log_start, self.last_tiered + 1)
+        return None if end < self.local_start else end
+
+    @property
+    def remote_records(self) -> int | None:
+        if self.log_start is None or self.tiered_end is None:
+            return None
+        return self.tiered_end - self.log_start
+
+    @property
+    def remote_only_records(self) -> int | None:
+        """Records that no disk has, by the leader's."""
+        if self.log_start is None or self.local_start is None:
+            return None
+        return max(0, self.local_start - self.log_start)
 
     @property
     def pending_records(self) -> int | None:
         """Records that are on disks only."""
-        if self.log_start is None or self.last_tiered is None or self.log_end is None:
+        if self.tiered_end is None or self.log_end is None:
             return None
-        return max(0, self.log_end - max(self.log_start, self.last_tiered + 1))
+        return max(0, self.log_end - self.tiered_end)
 
     @property
     def record_bytes(self) -> float | None:
@@ -66,6 +87,11 @@ class PartitionTiers:
     def remote_bytes(self) -> int | None:
         """Return an estimate."""
         return self._weigh(self.remote_records)
+
+    @property
+    def remote_only_bytes(self) -> int | None:
+        """Return an estimate of what a new replica does not copy."""
+        return self._weigh(self.remote_only_records)
 
     @property
     def pending_bytes(self) -> int | None:
