@@ -9,7 +9,7 @@ from datetime import datetime
 from kafkadash.clusters.models import Cluster
 from kafkadash.monitoring.models import BrokerState, TierState
 from kafkadash.monitoring.tiers.rules import PartitionTiers, copies_untiered_only
-from kafkadash.monitoring.tiers.stored import unpack_tiers
+from kafkadash.monitoring.tiers.stored import find_tiered_ids, unpack_tiers
 from kafkadash.planning.models import PlanReport, PlanTopic
 from kafkadash.planning.plan_store import MovedRow, rows_of
 
@@ -18,46 +18,56 @@ from kafkadash.planning.plan_store import MovedRow, rows_of
 class TieredCopies:
     """Copies of tiered topics. Bytes are None where they are not known of one partition.
 
-    ``copied_bytes``: on disks, as the plan counts them. ``remote_bytes``: an estimate of what is in remote storage and
-    not copied. ``shortened``: receiving brokers that copy only what is not there yet, ``shortened_all``: every one
-    does. ``pending_bytes``: an estimate of what is copied then. ``taken_at``: of the oldest offsets.
+    ``copied_bytes``: on disks, as the plan counts them. ``left_bytes``: an estimate of what is in remote storage and
+    not copied; what is on the leader's disk as well is copied unless ``shortened_all``. ``shortened``: receiving brokers that copy only what is not there yet, ``shortened_all``: every one
+    does. ``pending_bytes``: an estimate of what is copied then. ``taken_at``: of the oldest offsets, None where
+    none were read.
     """
 
     partitions: int
     copied_bytes: int | None
-    remote_bytes: int | None
+    left_bytes: int | None
     shortened: tuple[int, ...]
     shortened_all: bool
     pending_bytes: int | None
-    taken_at: datetime
+    taken_at: datetime | None
 
 
 def load_tiered_copies(cluster: Cluster, report: PlanReport) -> TieredCopies | None:
-    """Return None where no tiered topic is copied. One query, or three."""
-    stored = TierState.objects.filter(cluster=cluster, format=1)
-    topics = PlanTopic.objects.filter(report=report, topic_id__in=stored.values("topic_id"))
+    """Return None where no tiered topic is copied. One query, or four."""
+    tiered = find_tiered_ids(cluster, PlanTopic.objects.filter(report=report).values("topic_id"))
+    if not tiered:
+        return None
+    topics = PlanTopic.objects.filter(report=report, topic_id__in=tiered)
     moved = {topic.topic_id: [row for row in rows_of(topic) if _new_brokers(row)] for topic in topics}
     if not any(moved.values()):
         return None
-    tiers = {row.topic_id: row for row in stored.filter(topic_id__in=moved)}
+    tiers = {row.topic_id: row for row in TierState.objects.filter(cluster=cluster, format=1, topic_id__in=moved)}
     known = {topic_id: unpack_tiers(row.partitions) for topic_id, row in tiers.items()}
     rows = [(row, known.get(topic_id, {}).get(row.partition)) for topic_id, own in moved.items() for row in own]
     receiving = {broker for row, _ in rows for broker in _new_brokers(row)}
     configs = BrokerState.objects.filter(cluster=cluster, broker_id__in=receiving).values_list("broker_id", "config")
     shortened = sorted(broker for broker, config in configs if copies_untiered_only(config))
+    shortened_all = len(shortened) == len(receiving)
     return TieredCopies(
         partitions=len(rows),
         copied_bytes=_sum_known(row.copied_bytes for row, _ in rows),
-        remote_bytes=_sum_known(tier.remote_bytes if tier else None for _, tier in rows),
+        left_bytes=_sum_known(_count_left(tier, shortened=shortened_all) for _, tier in rows),
         shortened=tuple(shortened),
-        shortened_all=len(shortened) == len(receiving),
+        shortened_all=shortened_all,
         pending_bytes=_sum_known(_count_pending(row, tier) for row, tier in rows),
-        taken_at=min(row.taken_at for row in tiers.values()),
+        taken_at=min((row.taken_at for row in tiers.values()), default=None),
     )
 
 
 def _new_brokers(row: MovedRow) -> set[int]:
     return set(row.target) - set(row.current)
+
+
+def _count_left(tier: PartitionTiers | None, *, shortened: bool) -> int | None:
+    if tier is None:
+        return None
+    return tier.remote_bytes if shortened else tier.remote_only_bytes
 
 
 def _count_pending(row: MovedRow, tier: PartitionTiers | None) -> int | None:

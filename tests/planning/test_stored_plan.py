@@ -31,7 +31,7 @@ from kafkadash.planning.proposal import BALANCE, PlanInput
 from kafkadash.planning.review import plan_page, proof_words, review_context
 from kafkadash.planning.solver.request import PlanProof
 from kafkadash.planning.tiered_copies import TieredCopies, load_tiered_copies
-from tests.factories import GB, NOW, BrokerFactory, watched
+from tests.factories import GB, NOW, BrokerFactory, TopicFactory, watched
 from tests.pages.conftest import Page
 from tests.planning.plans import counted, drained, planned, report_of, world
 from tests.planning.stored import Wizard
@@ -63,6 +63,7 @@ def test_tiered_topic__says_what_is_copied_and_what_stays_in_remote_storage(
 ) -> None:
     config = {"follower.fetch.last.tiered.offset.enable": ["true", "cluster-default"]} if untiered_only else {}
     BrokerFactory.create(cluster=cluster, broker_id=6, config=config)
+    _make_clicks_tiered(cluster)
     TierState.objects.create(
         cluster=cluster,
         topic_id="id-of-clicks",
@@ -73,11 +74,24 @@ def test_tiered_topic__says_what_is_copied_and_what_stays_in_remote_storage(
     plan = plan_page(planned(cluster, WORLD, ROWS), QueryDict(), NOW)
 
     assert plan is not None
-    brokers = (6,) if untiered_only else ()
-    assert plan.tiered == TieredCopies(1, 3 * GB, 9 * GB, brokers, untiered_only, GB, NOW), "clicks-1 does not move"
+    brokers, left = ((6,), 9 * GB) if untiered_only else ((), 7 * GB)
+    assert plan.tiered == TieredCopies(1, 3 * GB, left, brokers, untiered_only, GB, NOW), "clicks-1 does not move"
     shown = render_to_string("planning/_blast.html", {"plan": plan, "now": NOW}).partition('id="tiered"')[2]
     sizes = re.findall(r"<b>[≈ ]*(\d+\.\d GB)", shown.partition("</div>")[0])
-    assert sizes == ["3.0 GB", "9.0 GB", *(["1.0 GB"] if untiered_only else [])]
+    assert sizes == ["3.0 GB", "9.0 GB", "1.0 GB"] if untiered_only else ["3.0 GB", "7.0 GB"]
+
+
+def test_tiered_topic__offsets_were_not_read__is_counted_and_unknown(cluster: Cluster) -> None:
+    _make_clicks_tiered(cluster)
+
+    tiered = load_tiered_copies(cluster, report_of(planned(cluster, WORLD, ROWS)))
+
+    assert tiered == TieredCopies(1, 3 * GB, None, (), False, None, None)
+
+
+def _make_clicks_tiered(cluster: Cluster) -> None:
+    config = {"remote.storage.enable": ["true", "topic"]}
+    TopicFactory.create(cluster=cluster, name="clicks", topic_id="id-of-clicks", config=config)
 
 
 def test_no_topic_is_tiered__says_nothing_of_tiers(cluster: Cluster) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
+
+from django.db.models import QuerySet
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.kafka.config_values import REMOTE_STORAGE
@@ -16,6 +19,12 @@ def find_tiered_topics(cluster: Cluster, topics: Collection[str]) -> frozenset[s
     """Return those of the topics that are tiered by the configs read last. One query."""
     rows = TopicState.objects.filter(cluster=cluster, name__in=topics, config__has_key=REMOTE_STORAGE)
     return frozenset(name for name, config in rows.values_list("name", "config") if is_tiered(config))
+
+
+def find_tiered_ids(cluster: Cluster, topic_ids: QuerySet[Any, Any]) -> frozenset[str]:
+    """Return those of the topics, by Kafka's ids, that are tiered by the configs read last. One query."""
+    rows = TopicState.objects.filter(cluster=cluster, topic_id__in=topic_ids, config__has_key=REMOTE_STORAGE)
+    return frozenset(topic_id for topic_id, config in rows.values_list("topic_id", "config") if is_tiered(config))
 
 
 @dataclass(frozen=True, slots=True)
