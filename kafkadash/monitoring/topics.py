@@ -359,7 +359,7 @@ class TopicContext(TypedDict):
     counts: dict[Any, Any]
     segments: list[tuple[str, ...]]
     freshness: FactFreshness
-    disk_freshness: FactFreshness
+    tier_freshness: FactFreshness
     config_freshness: FactFreshness
     title: str
     configs: list[ConfigRow]
@@ -400,7 +400,7 @@ def topic_context(
     candidates = load_candidates(cluster, [topic.topic_id]) if troubled else {}
     lacking = {broker for p in every if len(p.line.isr) < len(p.line.replicas) for broker in p.line.missing}
     behind = load_followers(topic, lacking, runs, now) if topic.under_replicated else {}
-    tiers = load_tiers(cluster, topic)
+    tiers, disk_freshness = load_tiers(cluster, topic), freshness_of(runs.get(CollectorKind.LOG_DIRS), now)
     group_freshness = freshness_of(runs.get(CollectorKind.GROUPS), now)
     stable_freshness = freshness_of(runs.get(CollectorKind.TRANSACTIONS), now)
     stable_lines = list_stable_lines(cluster, topic.name, topic.topic_id, stable_freshness)
@@ -425,7 +425,7 @@ def topic_context(
         "counts": {name: sum(map(matches, every)) for name, matches in _IS.items()},
         "segments": [(name, word) for name, word in PARTITION_STATES.words.items()],
         "freshness": freshness,
-        "disk_freshness": freshness_of(runs.get(CollectorKind.LOG_DIRS), now),
+        "tier_freshness": replace(disk_freshness, taken_at=tiers.taken_at if tiers else None),
         "config_freshness": freshness_of(configs, now),
         "title": _topic_title(topic, every, freshness),
         "configs": config_rows(topic.config),

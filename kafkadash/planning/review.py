@@ -235,7 +235,7 @@ def plan_page(change: ChangeRequest, query: QueryDict, now: datetime) -> PlanPag
         proof=_present_proof(change, report, impact),
         busiest=busiest,
         sizes_at=sizes_at,
-        tiered=load_tiered_copies(change.cluster, report),
+        tiered=load_tiered_copies(change.cluster, report, now),
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.monitoring.models import BrokerState, TierState
+from kafkadash.monitoring.freshness import FactFreshness, freshness_of
+from kafkadash.monitoring.models import BrokerState, CollectorKind, CollectorRun, TierState
 from kafkadash.monitoring.tiers.rules import PartitionTiers, copies_untiered_only
 from kafkadash.monitoring.tiers.stored import find_tiered_ids, unpack_tiers
 from kafkadash.planning.models import PlanReport, PlanTopic
@@ -20,8 +21,7 @@ class TieredCopies:
 
     ``copied_bytes``: on disks, as the plan counts them. ``left_bytes``: an estimate of what is in remote storage and
     not copied; what is on the leader's disk as well is copied unless ``shortened_all``. ``shortened``: receiving brokers that copy only what is not there yet, ``shortened_all``: every one
-    does. ``pending_bytes``: an estimate of what is copied then. ``taken_at``: of the oldest offsets, None where
-    none were read.
+    does. ``pending_bytes``: an estimate of what is copied then. ``freshness``: of the oldest offsets.
     """
 
     partitions: int
@@ -30,11 +30,11 @@ class TieredCopies:
     shortened: tuple[int, ...]
     shortened_all: bool
     pending_bytes: int | None
-    taken_at: datetime | None
+    freshness: FactFreshness
 
 
-def load_tiered_copies(cluster: Cluster, report: PlanReport) -> TieredCopies | None:
-    """Return None where no tiered topic is copied. One query, or four."""
+def load_tiered_copies(cluster: Cluster, report: PlanReport, now: datetime) -> TieredCopies | None:
+    """Return None where no tiered topic is copied. One query, or five."""
     tiered = find_tiered_ids(cluster, PlanTopic.objects.filter(report=report).values("topic_id"))
     if not tiered:
         return None
@@ -48,6 +48,7 @@ def load_tiered_copies(cluster: Cluster, report: PlanReport) -> TieredCopies | N
     receiving = {broker for row, _ in rows for broker in _new_brokers(row)}
     configs = BrokerState.objects.filter(cluster=cluster, broker_id__in=receiving).values_list("broker_id", "config")
     shortened = sorted(broker for broker, config in configs if copies_untiered_only(config))
+    read = freshness_of(CollectorRun.objects.filter(cluster=cluster, kind=CollectorKind.LOG_DIRS).first(), now)
     shortened_all = len(shortened) == len(receiving)
     return TieredCopies(
         partitions=len(rows),
@@ -56,7 +57,7 @@ def load_tiered_copies(cluster: Cluster, report: PlanReport) -> TieredCopies | N
         shortened=tuple(shortened),
         shortened_all=shortened_all,
         pending_bytes=_sum_known(_count_pending(row, tier) for row, tier in rows),
-        taken_at=min((row.taken_at for row in tiers.values()), default=None),
+        freshness=replace(read, taken_at=min((row.taken_at for row in tiers.values()), default=None)),
     )
 
 

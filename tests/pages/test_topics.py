@@ -17,7 +17,7 @@ from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.failures import FailureKind
 from kafkadash.monitoring.errors import CollectionErrorCode
-from kafkadash.monitoring.models import BrokerState, BrokerWeights, CollectorKind, TierState, TopicState
+from kafkadash.monitoring.models import BrokerState, BrokerWeights, CollectorKind, CollectorRun, TierState, TopicState
 from tests.factories import (
     GB,
     NOW,
@@ -284,6 +284,22 @@ def test_tiered_topic__bytes_on_disks_and_in_remote_storage_are_apart(
     assert [SIZES.findall(tile) for tile in tiles] == figures
     remote = page.first("#partition-0 [data-fact=remote]").text
     assert SIZES.findall(remote) == figures[1][:1]
+
+
+def test_tiers_were_read_long_ago__panel_is_stale_though_directories_were_read_now(
+    get_page: GetPage, demo: Cluster
+) -> None:
+    config = {"remote.storage.enable": ["true", "topic"]}
+    topic = TopicFactory.create(cluster=demo, name="events", config=config)
+    tiers = TierState.objects.create(cluster=demo, topic_id=topic.topic_id, partitions={}, taken_at=timezone.now())
+    read = {"interval_s": 60, "succeeded_at": tiers.taken_at}
+    CollectorRun.objects.update_or_create(cluster=demo, kind=CollectorKind.LOG_DIRS, defaults=read)
+    stale = []
+    for age in (timedelta(0), timedelta(days=1)):
+        TierState.objects.update(taken_at=tiers.taken_at - age)
+        stale.append("data-stale" in get_page(URL + "events/").start_tag("topic-tiers-demo"))
+
+    assert stale == [False, True]
 
 
 def test_topic_without_remote_storage__has_no_tiers(get_page: GetPage, ledger: TopicState) -> None:

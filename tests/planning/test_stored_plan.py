@@ -22,6 +22,8 @@ from kafkadash.accounts.models import User
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.json_columns import pack_dataclass
+from kafkadash.core.status import NEVER
+from kafkadash.monitoring.freshness import FactFreshness
 from kafkadash.monitoring.models import TierState
 from kafkadash.planning.impact import impact_of
 from kafkadash.planning.models import PlanReport, PlanTopic
@@ -74,8 +76,9 @@ def test_tiered_topic__says_what_is_copied_and_what_stays_in_remote_storage(
     plan = plan_page(planned(cluster, WORLD, ROWS), QueryDict(), NOW)
 
     assert plan is not None
+    fresh = FactFreshness(NOW, NEVER.interval_s, NOW)
     brokers, left = ((6,), 9 * GB) if untiered_only else ((), 7 * GB)
-    assert plan.tiered == TieredCopies(1, 3 * GB, left, brokers, untiered_only, GB, NOW), "clicks-1 does not move"
+    assert plan.tiered == TieredCopies(1, 3 * GB, left, brokers, untiered_only, GB, fresh), "clicks-1 does not move"
     shown = render_to_string("planning/_blast.html", {"plan": plan, "now": NOW}).partition('id="tiered"')[2]
     sizes = re.findall(r"<b>[≈ ]*(\d+\.\d GB)", shown.partition("</div>")[0])
     assert sizes == ["3.0 GB", "9.0 GB", "1.0 GB"] if untiered_only else ["3.0 GB", "7.0 GB"]
@@ -84,9 +87,11 @@ def test_tiered_topic__says_what_is_copied_and_what_stays_in_remote_storage(
 def test_tiered_topic__offsets_were_not_read__is_counted_and_unknown(cluster: Cluster) -> None:
     _make_clicks_tiered(cluster)
 
-    tiered = load_tiered_copies(cluster, report_of(planned(cluster, WORLD, ROWS)))
+    tiered = load_tiered_copies(cluster, report_of(planned(cluster, WORLD, ROWS)), NOW)
 
-    assert tiered == TieredCopies(1, 3 * GB, None, (), False, None, None)
+    assert tiered is not None
+    assert (tiered.partitions, tiered.copied_bytes, tiered.left_bytes, tiered.pending_bytes) == (1, 3 * GB, None, None)
+    assert tiered.freshness.stale
 
 
 def _make_clicks_tiered(cluster: Cluster) -> None:
@@ -95,7 +100,7 @@ def _make_clicks_tiered(cluster: Cluster) -> None:
 
 
 def test_no_topic_is_tiered__says_nothing_of_tiers(cluster: Cluster) -> None:
-    assert load_tiered_copies(cluster, report_of(planned(cluster, WORLD, ROWS))) is None
+    assert load_tiered_copies(cluster, report_of(planned(cluster, WORLD, ROWS)), NOW) is None
 
 
 def test_the_topic_that_copies_most_comes_first(cluster: Cluster) -> None:
