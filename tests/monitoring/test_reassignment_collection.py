@@ -68,6 +68,20 @@ def test_collection__tiered_topic__counts_what_is_copied(
     assert (row.leader_log_start, row.size_bytes) == (2_000, size)
 
 
+def test_collection__configs_were_not_read__asks_where_the_copy_starts(
+    kafka: MemoryCluster, refresh: Refresher
+) -> None:
+    log = kafka.add("orders", 0, 1, 2, 3, end=12_000)
+    log.local |= {1: 2_000, 4: 7_000}
+    refresh("metadata")
+    kafka.move("orders", 0, 4, 2, 3)
+    log.ends[4] = 8_000
+
+    refresh("reassignments")
+
+    assert only_row().percent == pytest.approx(20.0)
+
+
 def test_collection__several_replicas_added__percent_is_that_of_the_slowest(
     kafka: MemoryCluster, refresh: Refresher
 ) -> None:

@@ -59,7 +59,6 @@ from kafkadash.kafka.api import (
     ReplicaOffsets,
     TopicMetadata,
 )
-from kafkadash.kafka.config_values import REMOTE_STORAGE
 from kafkadash.monitoring.models import (
     BrokerWeights,
     CollectorKind,
@@ -69,7 +68,8 @@ from kafkadash.monitoring.models import (
     TopicState,
     is_closed,
 )
-from kafkadash.monitoring.tiers.rules import is_tiered
+from kafkadash.monitoring.tiers.rules import may_be_tiered
+from kafkadash.monitoring.tiers.stored import config_of_tiers
 from kafkadash.planning.topology import LogDirectory
 from kafkadash.planning.topology import PlannedBroker as Topological
 
@@ -102,7 +102,7 @@ class ClusterContext:
     """``min_isr``: topic → (Kafka's id, min.insync.replicas or None). ``withheld``: see ``ClusterObservation``.
 
     ``others_moved``: brokers that moves of others use, or used until less than ``OTHERS_CLEAR`` ago. ``tiered``:
-    topics with remote storage.
+    topics with remote storage, or whose configs were not read.
     """
 
     at: datetime
@@ -122,14 +122,14 @@ def read_context(cluster: Cluster, topics: Collection[str], now: datetime) -> Cl
         "topic_id",
         "min_isr",
         Case(When(lacks, then="partitions"), default=Value(None, JSONField()), output_field=JSONField()),
-        Case(When(config__has_key=REMOTE_STORAGE, then="config"), default=Value(None, JSONField())),
+        config_of_tiers(),
     )
     min_isr: dict[str, tuple[str, int | None]] = {}
     lacking: list[MissingFacts] = []
     tiered: set[str] = set()
     for name, topic_id, least, partitions, config in rows:
         min_isr[name] = (topic_id, least)
-        if is_tiered(config):
+        if may_be_tiered(config):
             tiered.add(name)
         lacking += _find_lacking(name, least, partitions or ())
     weights = BrokerWeights.objects.filter(cluster=OuterRef("cluster")).values(

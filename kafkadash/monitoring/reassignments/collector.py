@@ -38,7 +38,7 @@ from kafkadash.monitoring.models import BrokerWeights, MoveOutcome, Reassignment
 from kafkadash.monitoring.ownership import NEVER_LISTED, new_move_id
 from kafkadash.monitoring.reassignments.ensemble import EnsembleReading, MoveOrigin, MoveStart, list_beside_znodes
 from kafkadash.monitoring.reassignments.progress import RateMeter, bytes_per_second, copied_percent, find_copy_start
-from kafkadash.monitoring.tiers.stored import find_tiered_topics
+from kafkadash.monitoring.tiers.stored import find_perhaps_tiered
 
 _LATE_METADATA = timedelta(seconds=60)
 """A broker that has not heard of a submission for as long is fenced."""
@@ -279,7 +279,7 @@ def read(asking: CollectContext) -> CollectedFacts:
     metadata = asking.admin.metadata(deadline=asking.deadline, topics=sorted(names))
     view = _ClusterView.of(metadata.topics)
     asking.step()
-    tiered = find_tiered_topics(asking.cluster, {row.topic for row in listing.rows})
+    tiered = find_perhaps_tiered(asking.cluster, {row.topic for row in listing.rows})
     offsets = _read_offsets(asking, listing.rows, view, tiered)
     sizes = _LeaderSizes(asking.cluster.pk)
     changes = _decide(asking, listing.rows, known, view, offsets, sizes, reading, taken_at)
@@ -307,7 +307,7 @@ def read(asking: CollectContext) -> CollectedFacts:
 def _read_offsets(
     asking: CollectContext, rows: Iterable[OngoingReassignment], view: _ClusterView, tiered: Collection[str]
 ) -> ReplicaOffsets:
-    """Log ends, and where the leader's local log starts; of tiered topics also where the copies start (KIP-1023)."""
+    """Log ends, and where the leader's local log starts; of topics that may be tiered also where copies do."""
     queries = set()
     for row in rows:
         partition = view.partitions.get((row.topic, row.partition))

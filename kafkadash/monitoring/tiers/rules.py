@@ -19,6 +19,11 @@ def is_tiered(config: Config | None) -> bool:
     return _is_set(config, REMOTE_STORAGE)
 
 
+def may_be_tiered(config: Config | None) -> bool:
+    """Return whether segments of the topic may be in remote storage: True also where its configs were not read."""
+    return config is None or is_tiered(config)
+
+
 def copies_untiered_only(config: Config | None) -> bool:
     """Return whether new replicas on a broker with these configs leave out what is in remote storage (KIP-1023)."""
     return _is_set(config, COPY_UNTIERED_ONLY)

@@ -7,18 +7,24 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Case, JSONField, Q, QuerySet, Value, When
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.kafka.config_values import REMOTE_STORAGE
 from kafkadash.monitoring.models import TierState, TopicState
-from kafkadash.monitoring.tiers.rules import PartitionTiers, TopicTiers, is_tiered, sum_tiers
+from kafkadash.monitoring.tiers.rules import PartitionTiers, TopicTiers, is_tiered, may_be_tiered, sum_tiers
 
 
-def find_tiered_topics(cluster: Cluster, topics: Collection[str]) -> frozenset[str]:
-    """Return those of the topics that are tiered by the configs read last. One query."""
-    rows = TopicState.objects.filter(cluster=cluster, name__in=topics, config__has_key=REMOTE_STORAGE)
-    return frozenset(name for name, config in rows.values_list("name", "config") if is_tiered(config))
+def config_of_tiers() -> Case:
+    """Return the column for ``may_be_tiered``: the configs of a topic, empty where they say nothing of tiers."""
+    told = Q(config__isnull=True) | Q(config__has_key=REMOTE_STORAGE)
+    return Case(When(told, then="config"), default=Value({}, JSONField()))
+
+
+def find_perhaps_tiered(cluster: Cluster, topics: Collection[str]) -> frozenset[str]:
+    """Return those of the topics that are tiered by the configs read last, or of which none were read. One query."""
+    rows = TopicState.objects.filter(cluster=cluster, name__in=topics).values_list("name", config_of_tiers())
+    return frozenset(topics) - {name for name, config in rows if not may_be_tiered(config)}
 
 
 def find_tiered_ids(cluster: Cluster, topic_ids: QuerySet[Any, Any]) -> frozenset[str]:
