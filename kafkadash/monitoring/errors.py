@@ -34,6 +34,7 @@ class CollectionErrorCode(StrEnum):
     TOPIC_NOT_READ = "topic-not-read"
     ELIGIBLE_NOT_READ = "eligible-not-read"
     TIERS_NOT_READ = "tiers-not-read"
+    TIERS_LEFT_OUT = "tiers-left-out"
     GROUPS_NOT_DESCRIBED = "groups-not-described"
     COMMITS_NOT_READ = "commits-not-read"
     SHARE_OFFSETS_NOT_READ = "share-offsets-not-read"

@@ -66,6 +66,10 @@ COLLECTION_MESSAGES: Mapping[Code, MessageTemplate] = {
     Code.TOPIC_NOT_READ: MessageTemplate("", "Topic {topic}: {why}"),
     Code.ELIGIBLE_NOT_READ: MessageTemplate("Eligible leader replicas could not be read.", "{why}"),
     Code.TIERS_NOT_READ: MessageTemplate("Offsets of tiered topics could not be read.", "{why}"),
+    Code.TIERS_LEFT_OUT: MessageTemplate(
+        "Offsets of {topics:# tiered topic|# tiered topics} were not read this time.",
+        "At most {most:,} partitions are read at once, those read longest ago first.",
+    ),
     Code.GROUPS_NOT_DESCRIBED: MessageTemplate("{groups:# group|# groups} could not be described.", "{why}"),
     Code.COMMITS_NOT_READ: MessageTemplate(
         "Committed offsets of {groups:# group|# groups} could not be read.", "{why}"

@@ -12,8 +12,10 @@ from kafkadash.kafka.api import ConfigResource, DeadlineExceeded
 from kafkadash.monitoring.collection import RefreshOutcome
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.models import Collection, TierState, TopicState
+from kafkadash.monitoring.tiers import collector
 from kafkadash.monitoring.tiers.rules import PartitionTiers, TopicTiers, sum_tiers
 from kafkadash.monitoring.tiers.stored import load_tiers
+from tests.monitoring.conftest import Clock
 from tests.monitoring.memory_kafka import MemoryCluster
 
 Refresher = Callable[[str], RefreshOutcome]
@@ -76,6 +78,43 @@ def test_collection__not_tiered_any_more__has_no_row(tiered: MemoryCluster, refr
     refresh("log_dirs")
 
     assert not TierState.objects.exists()
+
+
+@pytest.mark.django_db
+def test_collection__configs_not_read__keeps_its_row(tiered: MemoryCluster, refresh: Refresher) -> None:
+    refresh("log_dirs")
+    TopicState.objects.update(config=None)
+
+    refresh("log_dirs")
+
+    assert TierState.objects.exists()
+
+
+@pytest.mark.django_db
+def test_collection__more_partitions_than_fit__takes_turns_and_says_how_many_are_left_out(
+    tiered: MemoryCluster, cluster: Cluster, refresh: Refresher, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two partitions of orders, one of clicks and of events each; two are read at once."""
+    tiered.add("events", 0, 1, 2)
+    for name in ("clicks", "events"):
+        tiered.configs[ConfigResource.topic(name)] = {"remote.storage.enable": "true"}
+    for kind in ("metadata", "configs"):
+        refresh(kind)
+    monkeypatch.setattr(collector, "MOST_PARTITIONS", 2)
+    names = dict(TopicState.objects.values_list("topic_id", "name"))
+
+    read = []
+    for _ in range(3):
+        clock.pass_by(60)
+        refresh("log_dirs")
+        newest = TierState.objects.latest("taken_at").taken_at
+        rows = TierState.objects.filter(taken_at=newest)
+        [error] = Collection.objects.filter(kind="log_dirs").latest("pk").errors
+        assert error["code"] == CollectionErrorCode.TIERS_LEFT_OUT
+        read.append((sorted(names[row.topic_id] for row in rows), error["params"]["topics"]))
+
+    assert read == [(["clicks", "events"], 1), (["orders"], 2), (["clicks", "events"], 1)]
+    assert TierState.objects.count() == 3
 
 
 @pytest.mark.domain

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import F, OuterRef, Q, Subquery
+
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedMessage, coded
 from kafkadash.kafka.api import KafkaFailure, LogDir, OffsetKind, OffsetQuery, ReplicaOffsets
@@ -16,7 +18,7 @@ from kafkadash.monitoring.models import TierState, TopicState
 from kafkadash.monitoring.tiers.rules import is_tiered
 
 MOST_PARTITIONS = 20_000
-"""Partitions of one refresh. Topics beyond have no row, and nothing is shown of them."""
+"""Partitions of one refresh. Topics beyond keep their rows, and come first at the next one."""
 
 _KINDS = (OffsetKind.EARLIEST, OffsetKind.EARLIEST_LOCAL, OffsetKind.LATEST_TIERED, OffsetKind.LATEST)
 
@@ -39,10 +41,11 @@ class _TieredTopic:
 
 def read_tiers(asking: CollectContext, dirs: Mapping[int, Sequence[LogDir]]) -> TierReading:
     """Read the offsets of tiered topics by four requests to each leader. A failure costs nothing but these rows."""
-    topics = _list_tiered(asking.cluster)
-    if not topics:
+    topic_ids, topics = _list_tiered(asking.cluster)
+    if not topic_ids:
         return TierReading(())
-    topic_ids = [topic.topic_id for topic in topics]
+    left_out = len(topic_ids) - len(topics)
+    told = [coded(CollectionErrorCode.TIERS_LEFT_OUT, topics=left_out, most=MOST_PARTITIONS)] if left_out else []
     queries = [
         OffsetQuery(leader, topic.name, number, kind)
         for topic in topics
@@ -54,15 +57,17 @@ def read_tiers(asking: CollectContext, dirs: Mapping[int, Sequence[LogDir]]) -> 
     try:
         found = asking.admin.replica_offsets(queries, deadline=asking.deadline) if queries else ReplicaOffsets({}, {})
     except KafkaFailure as failure:
-        return TierReading(topic_ids, errors=[coded(CollectionErrorCode.TIERS_NOT_READ, why=failure.message)])
+        return TierReading(topic_ids, errors=[*told, coded(CollectionErrorCode.TIERS_NOT_READ, why=failure.message)])
     sizes = _collect_sizes(dirs, {topic.name for topic in topics})
     rows = [_build_row(asking.cluster, topic, found, sizes) for topic in topics]
-    return TierReading(topic_ids, [row for row in rows if row is not None], _list_errors(found))
+    return TierReading(topic_ids, [row for row in rows if row is not None], [*told, *_list_errors(found)])
 
 
 def write_tiers(cluster: Cluster, reading: TierReading) -> None:
-    """Store the rows of a reading. Topics that are not tiered any more have none."""
-    TierState.objects.filter(cluster=cluster).exclude(topic_id__in=reading.topic_ids).delete()
+    """Store the rows of a reading. Topics that are not tiered any more have none; those without configs keep theirs."""
+    unknown = TopicState.objects.filter(cluster=cluster, config__isnull=True).values("topic_id")
+    kept = Q(topic_id__in=reading.topic_ids) | Q(topic_id__in=unknown)
+    TierState.objects.filter(cluster=cluster).exclude(kept).delete()
     TierState.objects.bulk_create(
         reading.rows,
         update_conflicts=True,
@@ -71,18 +76,27 @@ def write_tiers(cluster: Cluster, reading: TierReading) -> None:
     )
 
 
-def _list_tiered(cluster: Cluster) -> list[_TieredTopic]:
-    """Return the tiered topics in the order of their names, as many as fit below the limit."""
-    stored = TopicState.objects.filter(cluster=cluster, format=1, config__has_key=REMOTE_STORAGE).order_by("name")
-    topics, partitions = [], 0
-    for name, topic_id, config, packed in stored.values_list("name", "topic_id", "config", "partitions").iterator():
+def _list_tiered(cluster: Cluster) -> tuple[list[str], list[_TieredTopic]]:
+    """Return the ids of all tiered topics, and those to read: as many as fit below the limit, read longest ago first."""
+    rows = TierState.objects.filter(cluster=OuterRef("cluster"), topic_id=OuterRef("topic_id"))
+    read_first = F("read_at").asc(nulls_first=True)
+    stored = (
+        TopicState.objects.filter(cluster=cluster, format=1, config__has_key=REMOTE_STORAGE)
+        .annotate(read_at=Subquery(rows.values("taken_at")))
+        .order_by(read_first, "name")
+        .values_list("name", "topic_id", "config", "partitions")
+    )
+    topic_ids: list[str] = []
+    topics: list[_TieredTopic] = []
+    room = MOST_PARTITIONS
+    for name, topic_id, config, packed in stored.iterator():
         if not is_tiered(config):
             continue
-        partitions += len(packed)
-        if partitions > MOST_PARTITIONS:
-            break
-        topics.append(_TieredTopic(name, topic_id, {number: leader for number, leader, *_ in packed}))
-    return topics
+        topic_ids.append(topic_id)
+        if len(packed) <= room:
+            room -= len(packed)
+            topics.append(_TieredTopic(name, topic_id, {number: leader for number, leader, *_ in packed}))
+    return topic_ids, topics
 
 
 def _collect_sizes(dirs: Mapping[int, Sequence[LogDir]], topics: set[str]) -> dict[tuple[int, str, int], int]:
