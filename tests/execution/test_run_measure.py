@@ -377,6 +377,30 @@ def test_tiered_topic__copies_leave_out_what_is_tiered__run_counts_what_is_copie
     assert now.notes == ()
 
 
+@pytest.mark.parametrize("sized", [True, False], ids=["sized", "not sized"])
+def test_tiered_topic__copy_was_empty_at_the_first_look__run_counts_what_is_copied(*, sized: bool) -> None:
+    run = running(row(), size=6000 * MB, sized=sized)
+    run.cluster.begins[3] = 0
+    run.cluster.can = lambda *_: 0.0
+    for _ in range(3):
+        run.tick(sizes=not sized)
+    assert only(run.told[-1]).moved_bytes == 0
+    run.cluster.can = lambda *_: math.inf
+    run.cluster.begins[3] = 4000 * MB
+    run.cluster.partitions[KEY].left[3] = 2000 * MB
+
+    assert after(run, 5).total_bytes == 2000 * MB
+
+
+def test_tiered_topic__retention_of_the_copy_runs_before_that_of_its_leader__total_stays() -> None:
+    run = running(row(), size=6000 * MB)
+    run.cluster.begins[3] = 0
+    after(run, 30)
+    run.cluster.begins[3] = 100 * MB
+
+    assert after(run, 5).total_bytes == 6000 * MB
+
+
 @settings(deadline=None, derandomize=True, max_examples=80, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 2**32), st.lists(st.sampled_from(EVENTS), min_size=5, max_size=60), st.booleans())
 def test_run__whatever_happens__never_falls_never_negative_and_is_stored_as_told(

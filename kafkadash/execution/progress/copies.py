@@ -560,16 +560,34 @@ def take_in(
             memory.kept.pop(key, None)
             memory.led.pop(key, None)
         size = estimate_replica_size(move, memory)
+        before = _empty_copies(row)
         _count_by_broker(grown, row, update_row(row, key, size, read, reads.sizes, times, reads.at, held=held))
         if has_uncounted_bytes(row):
             grown.blind.update(_lanes(row))
-        to_learn = key not in memory.learned and (size is None or _leaves_out_tiered(row))
-        if to_learn and row.record_bytes is not None and row.size_bytes is not None:
-            memory.learned[key] = round(row.size_bytes / len(row.copies))
+        _learn_replica_size(move, row, before, memory)
     if gone:
         _drop_ended_rows(moves, gone, memory, grown)
     _remember_all_log_ends(memory, reads.at)
     return grown
+
+
+def _empty_copies(row: RowMemory) -> dict[int, int | None]:
+    """Broker → where the log of its copy starts, of copies without records."""
+    start = row.log_start or 0
+    return {b: copy.begin for b, copy in row.copies.items() if copy.end is None or copy.end <= copy.find_start(start)}
+
+
+def _learn_replica_size(move: RunRow, row: RowMemory, before: Mapping[int, int | None], memory: RunMemory) -> None:
+    """Learn the size by where the copies begin; again where one that was empty ``before`` this look begins elsewhere.
+
+    Retention moves the starts of copies that have records, which had what is deleted there.
+    """
+    if row.record_bytes is None or row.size_bytes is None:
+        return
+    unknown = move.work.size_bytes is None
+    anew = any(row.copies[broker].begin != begin for broker, begin in before.items())
+    if (unknown and (anew or move.key not in memory.learned)) or (anew and _leaves_out_tiered(row)):
+        memory.learned[move.key] = round(row.size_bytes / len(row.copies))
 
 
 def _leaves_out_tiered(row: RowMemory) -> bool:
