@@ -670,7 +670,8 @@ class TierState(models.Model):
 
     ``partitions``, format 1: {partition: [log start, local log start, last tiered offset, log end, bytes]}, as the
     leader told them, with the bytes of its replica. Null: not told; the last tiered offset is −1 where nothing is in
-    remote storage or the leader does not know yet, and null before Kafka 3.9. A partition whose leader did not answer is not in here.
+    remote storage or the leader does not know yet, and null before Kafka 3.9. A partition whose leader did not answer
+    is not in here.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE)

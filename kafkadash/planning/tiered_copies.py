@@ -20,8 +20,9 @@ class TieredCopies:
     """Copies of tiered topics. Bytes are None where they are not known of one partition.
 
     ``copied_bytes``: on disks, as the plan counts them. ``left_bytes``: an estimate of what is in remote storage and
-    not copied; what is on the leader's disk as well is copied unless ``shortened_all``. ``shortened``: receiving brokers that copy only what is not there yet, ``shortened_all``: every one
-    does. ``pending_bytes``: an estimate of what is copied then. ``freshness``: of the oldest offsets.
+    not copied; what is on the leader's disk as well is copied unless ``shortened_all``. ``shortened``: receiving
+    brokers that copy only what is not there yet, ``shortened_all``: every one does. ``pending_bytes``: an estimate of
+    what is copied then. ``freshness``: of the oldest offsets.
     """
 
     partitions: int

@@ -77,7 +77,7 @@ def write_tiers(cluster: Cluster, reading: TierReading) -> None:
 
 
 def _list_tiered(cluster: Cluster) -> tuple[list[str], list[_TieredTopic]]:
-    """Return the ids of all tiered topics, and those to read: as many as fit below the limit, read longest ago first."""
+    """Return the ids of all tiered topics, and those to read: as many as fit, those read longest ago first."""
     rows = TierState.objects.filter(cluster=OuterRef("cluster"), topic_id=OuterRef("topic_id"))
     read_first = F("read_at").asc(nulls_first=True)
     stored = (
