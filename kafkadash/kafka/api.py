@@ -665,9 +665,10 @@ class CoordinatedTransaction(NamedTuple):
 class CoordinatedTransactions:
     """``described``: producer → its transaction, None where a coordinator lists one and did not describe it.
 
-    A producer that is absent has no transaction, provided that the answer is ``complete`` (each broker listed those
-    that it coordinates) and ``sees_all`` (the principal may describe a transactional id that nobody has, so Kafka
-    leaves out none, unless an ACL denies single ones).
+    A producer that is absent has no transaction, provided that the answer is ``complete`` (all partitions of
+    ``__transaction_state`` had a leader, the same before and after, and each broker told of those that it coordinates)
+    and ``sees_all`` (the principal may describe a transactional id that nobody has, so Kafka leaves out none, unless an
+    ACL denies single ones).
     """
 
     described: Mapping[int, CoordinatedTransaction | None]
@@ -945,6 +946,7 @@ class WholeClient(KafkaClient, KafkaGroups, KafkaGroupChanges, Protocol):
 
 UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED = 3, 29
 GROUP_ID_NOT_FOUND, ELECTION_NOT_NEEDED, BROKER_ID_NOT_REGISTERED = 69, 84, 102
+TRANSACTIONS_TOPIC = "__transaction_state"
 QUORUM_TOPIC = "__cluster_metadata"
 """The controllers' own log: it lies on the disks of a broker that is a controller too, and no list of topics has it."""
 MOST_ASKED = 100

@@ -29,6 +29,7 @@ from kafkadash.kafka import api as port
 from kafkadash.kafka.api import (
     CLUSTER_DEFAULT,
     QUORUM_TOPIC,
+    TRANSACTIONS_TOPIC,
     AuthenticationFailed,
     ClusterConnection,
     CommittedOffsets,
@@ -49,7 +50,7 @@ from kafkadash.kafka.api import (
     OffsetQuery,
     ShareOffsets,
 )
-from kafkadash.kafka.dispatch import BrokerAnswer, BrokerRequest, ClusterWire, ConnectionPool, FanOut, WireClosed
+from kafkadash.kafka.dispatch import BrokerAnswer, BrokerRequest, ClusterWire, ConnectionPool, FanOut, Then, WireClosed
 from kafkadash.kafka.error_codes import (
     LEADER_MOVES,
     LEADER_NOT_AVAILABLE,
@@ -523,7 +524,10 @@ _MAY_DESCRIBE = frozenset({0, 14, 15, 16, _TRANSACTIONAL_ID_NOT_FOUND})
 
 class CoordinatorReading:
     """Collects what coordinators know of transactions: each broker lists those that it coordinates, then describes
-    them. One broker is also asked for a transactional id that nobody has, which tells whether Kafka hides any.
+    them. It is also asked for a transactional id that nobody has, which tells whether Kafka hides any.
+
+    A partition of ``__transaction_state`` without a leader is coordinated by nobody, and its transactions are in no
+    list; nor need those be of one that moves meanwhile. So its leaders are read before the lists and after them.
     """
 
     def __init__(self, talk: FanOut, producers: Collection[int]) -> None:
@@ -533,49 +537,82 @@ class CoordinatorReading:
         self._complete = True
         self._sees_all = False
         self._nobodys = f"~{secrets.token_hex(12)}"
-        self._asked_for_nobodys = False
+        self._lists_to_come = 0
 
     def read(self) -> port.CoordinatedTransactions:
         """Raises KafkaFailure when nobody answered anything."""
-        brokers: BrokerRequest[MetadataAnswer] = BrokerRequest(lambda offered: metadata_request(offered, ()))
-        self._talk.ask(None, brokers, self._told_brokers)
+        self._ask_leaders(self._told_brokers)
         self._talk.run()
         return port.CoordinatedTransactions(self._found, self._complete, self._sees_all)
 
+    def _ask_leaders(self, then: Then[MetadataAnswer]) -> None:
+        ask: BrokerRequest[MetadataAnswer] = BrokerRequest(partial(metadata_request, topics=[TRANSACTIONS_TOPIC]))
+        self._talk.ask(None, ask, then)
+
     def _told_brokers(self, result: BrokerAnswer[MetadataAnswer] | KafkaFailure) -> None:
-        self._complete = not isinstance(result, KafkaFailure)
-        for broker in () if isinstance(result, KafkaFailure) else result.response.brokers:
+        leaders = _find_coordinators(result)
+        self._complete = leaders is not None
+        brokers = () if isinstance(result, KafkaFailure) else result.response.brokers
+        self._lists_to_come = len(brokers)
+        for broker in brokers:
             ask: BrokerRequest[TransactionsAnswer] = BrokerRequest(
                 partial(transactions_request, producers=self._producers)
             )
-            self._talk.ask(broker.node_id, ask, partial(self._told_list, broker.node_id))
+            self._talk.ask(broker.node_id, ask, partial(self._told_list, broker.node_id, leaders))
 
-    def _told_list(self, broker: int, result: BrokerAnswer[TransactionsAnswer] | KafkaFailure) -> None:
+    def _told_list(
+        self, broker: int, leaders: _Coordinators | None, result: BrokerAnswer[TransactionsAnswer] | KafkaFailure
+    ) -> None:
+        self._lists_to_come -= 1
+        if not self._lists_to_come:
+            self._ask_leaders(partial(self._told_leaders_again, leaders))
         if isinstance(result, KafkaFailure) or result.response.error_code:
             self._complete = False
             return
         own = {row.transactional_id: row.producer_id for row in result.response.transaction_states}
         self._found |= dict.fromkeys(own.values())
-        names = list(own)
-        if not self._asked_for_nobodys:
-            self._asked_for_nobodys = True
-            names.append(self._nobodys)
-        if names:
-            ask: BrokerRequest[DescribedTransactionsAnswer] = BrokerRequest(
-                partial(described_transactions_request, transactional_ids=names)
-            )
-            self._talk.ask(broker, ask, partial(self._told, own))
+        ask: BrokerRequest[DescribedTransactionsAnswer] = BrokerRequest(
+            partial(described_transactions_request, transactional_ids=[*own, self._nobodys])
+        )
+        self._talk.ask(broker, ask, partial(self._told, own))
+
+    def _told_leaders_again(
+        self, leaders: _Coordinators | None, result: BrokerAnswer[MetadataAnswer] | KafkaFailure
+    ) -> None:
+        if _find_coordinators(result) != leaders:
+            self._complete = False
 
     def _told(self, own: Mapping[str, int], result: BrokerAnswer[DescribedTransactionsAnswer] | KafkaFailure) -> None:
-        for row in () if isinstance(result, KafkaFailure) else result.response.transaction_states:
+        if isinstance(result, KafkaFailure):
+            self._complete = False
+            return
+        for row in result.response.transaction_states:
             if row.transactional_id == self._nobodys:
-                self._sees_all = row.error_code in _MAY_DESCRIBE
+                self._sees_all |= row.error_code in _MAY_DESCRIBE
             elif row.transactional_id in own and row.error_code in (0, _TRANSACTIONAL_ID_NOT_FOUND):
                 partitions = frozenset((topic.topic, index) for topic in row.topics for index in topic.partitions)
                 state = "" if row.error_code else clean_text(row.transaction_state)
                 self._found[own[row.transactional_id]] = port.CoordinatedTransaction(
                     clean_text(row.transactional_id), state, partitions
                 )
+
+
+_Coordinators = Mapping[int, tuple[int, int]]
+"""Partition of ``__transaction_state`` → its leader and leader epoch."""
+
+
+def _find_coordinators(result: BrokerAnswer[MetadataAnswer] | KafkaFailure) -> _Coordinators | None:
+    """Return None unless all partitions are known and led by brokers of the same answer."""
+    if isinstance(result, KafkaFailure):
+        return None
+    brokers = {broker.node_id for broker in result.response.brokers}
+    topic = next((each for each in result.response.topics if each.name == TRANSACTIONS_TOPIC), None)
+    if topic is None or topic.error_code or not topic.partitions:
+        return None
+    if any(row.leader_id not in brokers for row in topic.partitions):
+        return None
+    version = result.response.API_VERSION
+    return {row.partition_index: (row.leader_id, row.leader_epoch if version >= 7 else -1) for row in topic.partitions}
 
 
 LAST_STABLE = -1_000

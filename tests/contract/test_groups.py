@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from kafkadash.kafka.api import (
+    TRANSACTIONS_TOPIC,
     ClusterConnection,
     CoordinatedTransaction,
     CoordinatedTransactions,
@@ -601,6 +602,7 @@ def test_coordinated_transactions__tell_their_partitions__and_whether_any_may_be
     fake.model.transactional_ids = {11: "orders\x00tx", 12: "other"}
     fake.model.open_transactions = {("t", 0): [(11, 40)], ("t", 1): [(11, 60), (12, 70)]}
     fake.model.forgotten = {("t", 1)}
+    fake.model.add_topic(TRANSACTIONS_TOPIC, [[1], [1]], internal=True)
 
     known = watching_admin.coordinated_transactions([11, 12, 13], deadline=DEADLINE)
     fake.denied.add(DESCRIBE_TRANSACTIONS)
@@ -613,3 +615,26 @@ def test_coordinated_transactions__tell_their_partitions__and_whether_any_may_be
     assert known == CoordinatedTransactions({11: orders, 12: other}, complete=True, sees_all=True)
     assert denied == CoordinatedTransactions({}, complete=True, sees_all=False)
     assert (loading.complete, loading.described) == (False, {})
+
+
+def test_coordinated_transactions__are_not_complete__unless_their_topic_is_led_all_the_time(
+    fake: FakeKafka, watching_admin: WireClient
+) -> None:
+    fake.cached.discard(METADATA)
+
+    def is_complete() -> bool:
+        known = watching_admin.coordinated_transactions([13], deadline=DEADLINE)
+        assert (known.described, known.sees_all) == ({}, True)
+        return known.complete
+
+    assert not is_complete(), "there is no such topic"
+    fake.model.add_topic(TRANSACTIONS_TOPIC, [[1, 2], [2, 1]], internal=True)
+    assert is_complete()
+    fake.model.partition(TRANSACTIONS_TOPIC, 1).leader = -1
+    assert not is_complete()
+    fake.model.partition(TRANSACTIONS_TOPIC, 1).leader = 2
+    fake.model.rumours[TRANSACTIONS_TOPIC, 1] = [1]
+    assert not is_complete(), "it moved while brokers were asked"
+    assert is_complete()
+    fake.versions_of[1] = {DESCRIBE_TRANSACTIONS: None}
+    assert not is_complete(), "Kafka hides nothing, but one broker does not describe its own"
