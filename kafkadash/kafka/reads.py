@@ -6,7 +6,8 @@ that the brokers report (KIP-430).
 
 Log start and high watermark come from ListOffsets as a consumer sends it, to the leaders. The start is asked for before
 the end, on the same connection, which a broker answers in order, so that a start never lies behind its end. If it does
-(the two went over different connections), both are asked for again.
+(the two went over different connections), both are asked for again. The last stable offset is asked for after the end:
+if it is below that, a transaction was open then and still is.
 """
 
 from __future__ import annotations
@@ -678,7 +679,10 @@ class SpanReading:
 
     def _ask(self, leader: int, partitions: Wanted) -> None:
         pair = _ReplicaPair()
-        for kind in (self._begin, OffsetKind.LATEST):
+        kinds = [self._begin, OffsetKind.LATEST]
+        if self._begin == LAST_STABLE:  # what is written and committed between two answers is no open transaction
+            kinds.reverse()
+        for kind in kinds:
             self._talk.ask(
                 leader, self._question(partitions, kind), partial(self._told, leader, partitions, pair, kind)
             )
@@ -732,7 +736,7 @@ class SpanReading:
                         moved.setdefault(topic, {})[index] = error
                     else:
                         self._fail({topic: [index]}, error)
-                elif self._begin >= 0 and start[1] < 0 <= end[1]:  # no record is that late
+                elif self._begins_nowhere(start[1], end[1]):
                     spans[index] = LogSpan(end[1], end[1], taken_at)
                 elif start[1] < 0 or end[1] < 0 or start[1] > end[1]:
                     subject = _describe_log(leader, topic, index)
@@ -744,6 +748,12 @@ class SpanReading:
             if spans:
                 self._spans.setdefault(topic, {}).update(spans)
         self._find_leaders_again(moved)
+
+    def _begins_nowhere(self, start: int, end: int) -> bool:
+        """Return whether no transaction was open at the end, or no record is as late as the begin."""
+        if self._begin == LAST_STABLE:
+            return 0 <= end < start
+        return self._begin >= 0 and start < 0 <= end
 
     def _fail(self, partitions: Wanted, error: ItemError) -> None:
         for topic, indexes in partitions.items():

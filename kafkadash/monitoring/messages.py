@@ -136,8 +136,9 @@ TRANSACTION_MESSAGES: Mapping[TransactionDoubt, MessageTemplate] = {
         "This needs Kafka 2.8 or newer, and Read on the topic.",
     ),
     TransactionDoubt.COORDINATORS_SILENT: MessageTemplate(
-        "Not all brokers listed the transactions that they coordinate.",
-        "This needs Kafka 3.0 or newer. Check whether all brokers are up.",
+        "Not all coordinators told of their transactions.",
+        "This needs Kafka 3.0 or newer, and Describe on the topic __transaction_state. Check whether all brokers are "
+        "up and all partitions of this topic have a leader.",
     ),
     TransactionDoubt.IDS_HIDDEN: MessageTemplate(
         "Kafka hides transactional IDs from kafkadash, so no coordinator can be excluded.",

@@ -143,6 +143,7 @@ class ClusterModel:
         self.groups = FakeGroups()
         # (topic, partition) → producer id and offset of the first record of transactions that are open
         self.open_transactions: dict[TopicPartition, list[tuple[int, int]]] = {}
+        self.written_after: dict[TopicPartition, int] = {}  # records that are written after each ListOffsets
         self.transactional_ids: dict[int, str] = {}  # of producers whose transaction a coordinator has in progress
         self.forgotten: set[TopicPartition] = set()  # partitions that a coordinator no longer has in a transaction
         # leaders that Metadata names, one after the other, before the true one (brokers hear of a change in turn)

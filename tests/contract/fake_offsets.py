@@ -39,6 +39,8 @@ def list_offsets(model: ClusterModel, broker: FakeBroker, entities: Entities, re
                     leader_epoch=epoch,
                 )
             )
+            if records := model.written_after.get((topic.name, question.partition_index)):
+                model.append(topic.name, question.partition_index, records)
         topics.append(entities.new("ListOffsetsTopicResponse", name=topic.name, partitions=tuple(rows)))
     return entities.new("ListOffsetsResponse", throttle_time=timedelta(0), topics=tuple(topics))
 

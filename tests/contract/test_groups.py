@@ -586,6 +586,18 @@ def test_open_transactions__end_what_read_committed_reads_and_are_named(
     assert denied == {}
 
 
+def test_unstable_spans__of_a_log_that_grows__begin_at_open_transactions_only(
+    fake: FakeKafka, watching_admin: WireClient
+) -> None:
+    fake.model.written_after = {("t", 0): 10, ("t", 1): 10}
+    fake.model.open_transactions = {("t", 1): [(13, 90)]}
+
+    unstable = watching_admin.unstable_spans({"t": [0, 1]}, deadline=DEADLINE)
+
+    assert {index: span[:2] for index, span in unstable.spans["t"].items()} == {0: (100, 100), 1: (90, 100)}
+    assert fake.requests[LIST_OFFSETS] == 4
+
+
 def test_transactional_ids__are_those_in_progress__none_while_a_broker_does_not_tell(
     fake: FakeKafka, watching_admin: WireClient
 ) -> None:
