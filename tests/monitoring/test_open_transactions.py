@@ -23,6 +23,7 @@ from kafkadash.monitoring.transactions.rules import (
     TransactionDoubt,
     TransactionVerdict,
     follow_gaps,
+    is_late,
     keep_oldest,
 )
 from kafkadash.monitoring.transactions.stored import load_snapshot, read_transactions
@@ -51,6 +52,14 @@ def test_gaps__are_followed_while_topic_and_offset_are_the_same__and_kept_where_
     assert same == {"t": TopicGaps("id", followed)}
     assert {number: gap.since for number, gap in anew["t"].gaps.items()} == {0: 70, 1: 70}
     assert keep_oldest(same, 2) == {"t": TopicGaps("id", {0: followed[0], 2: followed[2]})}
+
+
+@pytest.mark.domain
+def test_transaction__that_hung__stays_late_when_the_limit_grows() -> None:
+    young = StuckTransaction("t", 0, 5, 1, 0, 0, None, 100.0)
+
+    assert [is_late(young, limit, 1100.0) for limit in (900, 3600)] == [True, False]
+    assert is_late(replace(young, hung=True), 3600, 1100.0)
 
 
 # ---- collector

@@ -222,8 +222,11 @@ def _build_of_partition(
 
 
 def is_late(transaction: StuckTransaction, limit_s: float, now: float) -> bool:
-    """Return whether it is open for longer than any producer may ask for, so its coordinator should have ended it."""
-    return now - transaction.open_since > limit_s
+    """Return whether it is open for longer than any producer may ask for, so its coordinator should have ended it.
+
+    One that hung stays late, whatever the limit is now: only coordinators and leaders tell that it does not hang.
+    """
+    return transaction.hung or now - transaction.open_since > limit_s
 
 
 def judge_transaction(transaction: StuckTransaction, known: CoordinatedTransactions | None) -> StuckTransaction:
