@@ -912,7 +912,10 @@ def release(request: HttpRequest, slug: str, finding_id: str) -> HttpResponse:
 
 
 def _command_values(shown: FindingRow) -> Mapping[str, str]:
-    """Return what the commands of a runbook call HOST:9092, ID, GROUP, TOPIC, PARTITION and OFFSET, as far as known."""
+    """Return what the commands of a runbook call HOST:9092, ID, GROUP, TOPIC, PARTITION and OFFSET, as far as known.
+
+    A transaction is named only while it hangs as of now: the offset may be that of a live one by now.
+    """
     values = {"HOST:9092": shown.cluster.bootstrap_servers}
     broker = shown.message.params.get("broker")
     if isinstance(broker, int):
@@ -922,7 +925,8 @@ def _command_values(shown: FindingRow) -> Mapping[str, str]:
         group = GroupState.objects.filter(cluster=shown.cluster, key=shown.row.scope).first()
         if group is not None:
             values["GROUP"] = group.name
-    if shown.kind is FindingKind.HANGING_TRANSACTION:
+    is_open = shown.row is not None and shown.row.closed_at is None
+    if shown.kind is FindingKind.HANGING_TRANSACTION and is_open and not shown.old:
         first = first_hanging(read_transactions(load_snapshot(shown.cluster)))
         if first is not None:
             values |= {"TOPIC": first.topic, "PARTITION": str(first.partition), "OFFSET": str(first.start)}

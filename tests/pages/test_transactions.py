@@ -15,12 +15,13 @@ from kafkadash.findings.kinds import FindingKind
 from kafkadash.findings.models import Finding
 from kafkadash.findings.services import judge
 from kafkadash.monitoring.collectors import to_utc
-from kafkadash.monitoring.groups.pages import find_committed_lag
+from kafkadash.monitoring.freshness import FactFreshness
+from kafkadash.monitoring.groups.pages import CommittedLag, find_committed_lag
 from kafkadash.monitoring.groups.rules import LagState, OffsetSample, PartitionLag
-from kafkadash.monitoring.models import TopicState, TransactionSnapshot
+from kafkadash.monitoring.models import CollectorKind, CollectorRun, TopicState, TransactionSnapshot
 from kafkadash.monitoring.transactions.rules import StuckTransaction, TransactionDoubt, TransactionVerdict
 from tests.factories import NOW, watched
-from tests.groups import STALLED, WELL, group_seen
+from tests.groups import WELL, group_seen
 from tests.pages.conftest import Page
 
 pytestmark = pytest.mark.django_db
@@ -87,6 +88,15 @@ def test_page__names_the_command_that_aborts_a_hanging_transaction_only(
     assert "--topic orders --partition 0 --start-offset 40" in str(shown.context["steps"])
     assert shown.context["finding"].next.url == "/clusters/demo/transactions/"
 
+    runs = CollectorRun.objects.filter(cluster=demo, kind=CollectorKind.TRANSACTIONS)
+    runs.update(succeeded_at=NOW - timedelta(hours=1))
+    page = client.get("/clusters/demo/transactions/")
+    assert [(line.mark, bool(line.command)) for line in page.context["lines"]] == [("unknown", False)] * 3
+    for changed in ({"seen_at": NOW - timedelta(hours=1)}, {"seen_at": NOW, "closed_at": NOW}):
+        Finding.objects.update(**changed)
+        shown = client.get(f"/clusters/demo/findings/{finding.public_id}/")
+        assert "--topic TOPIC --partition PARTITION --start-offset OFFSET" in str(shown.context["steps"])
+
 
 def test_page__what_is_not_known_is_no_empty_list(
     demo: Cluster, viewer: User, client_of: Callable[[User], Client]
@@ -106,17 +116,36 @@ def test_group__lag_for_read_committed_ends_at_the_offset_that_stands_still(
     demo: Cluster, viewer: User, client_of: Callable[[User], Client]
 ) -> None:
     stored(demo)
-    group_seen(demo, "g", {("orders", 0): STALLED, ("orders", 1): WELL}, members={"c": {"orders": [0, 1]}})
+    held = [(30, 100 + 60 * n) for n in range(10)]
+    group_seen(demo, "g", {("orders", 0): held, ("orders", 1): WELL}, members={"c": {"orders": [0, 1]}})
     page = Page.read(client_of(viewer).get("/clusters/demo/groups/g/"))
-    assert page.figures("[data-fact=committed-lag] b") == ["3"], "of partition 1 alone"
-    assert page.figures("[id=lag-orders-0] [data-committed-lag]") == ["0"]
+    assert page.figures("[data-fact=committed-lag] b") == ["13"], "10, and 3 of partition 1"
+    assert page.figures("[id=lag-orders-0] [data-committed-lag]") == ["10"]
     assert len(page.find("[data-committed-lag]")) == 1
+
+
+def test_lag_for_read_committed__is_not_told_from_last_stable_offsets_that_may_be_others_now(demo: Cluster) -> None:
+    topic = stored(demo)
     partitions = [partition_lag(0, 30), partition_lag(1, 80)]
-    lag = find_committed_lag(demo, ["orders"], partitions)
+    fresh = FactFreshness(NOW, 60, NOW)
+
+    def find(freshness: FactFreshness = fresh) -> CommittedLag | None:
+        return find_committed_lag(demo, ["orders"], partitions, freshness)
+
+    lag = find()
     assert lag is not None
     assert (lag.lag, lag.partitions) == (30, {("orders", 0): 10})
-    assert find_committed_lag(demo, ["orders"], partitions[1:]) is None, "its last stable offset moves"
-    assert find_committed_lag(demo, ["others"], partitions) is None
+    assert find_committed_lag(demo, ["orders"], partitions[1:], fresh) is None, "its last stable offset moves"
+    assert find_committed_lag(demo, ["others"], partitions, fresh) is None
+    assert find_committed_lag(demo, ["orders"], [partition_lag(0, 41)], fresh) is None, "the group reads past it"
+    assert find(FactFreshness(NOW - timedelta(hours=1), 60, NOW)) is None
+    TransactionSnapshot.objects.update(taken_at=NOW)
+    assert find() is None, "the last reading did not read it"
+    TransactionSnapshot.objects.update(taken_at=NOW - timedelta(seconds=3))
+    assert find() is not None
+    topic.topic_id = "created-again"
+    topic.save()
+    assert find() is None
 
 
 def partition_lag(number: int, committed: int) -> PartitionLag:

@@ -934,13 +934,15 @@ class CommittedLag:
 
 
 def find_committed_lag(
-    cluster: Cluster | int, topics: Collection[str], partitions: Sequence[PartitionLag]
+    cluster: Cluster | int, topics: Collection[str], partitions: Sequence[PartitionLag], freshness: FactFreshness
 ) -> CommittedLag | None:
-    """Return the lag for read_committed, None where no transaction holds the group back. One query.
+    """Return the lag for read_committed, None where no transaction holds the group back, or where last stable offsets
+    are too old by their ``freshness``. Two queries.
 
-    Only last stable offsets that stand still count: one that moves says nothing about the time after it was read.
+    Only last stable offsets that stand still count: one that moves says nothing about the time after it was read. One
+    below what the group committed has moved since, or the group reads uncommitted records.
     """
-    gaps = load_standing_gaps(cluster, topics)
+    gaps = {} if freshness.stale else load_standing_gaps(cluster, topics)
     differing: dict[tuple[str, int], int] = {}
     read_at: list[float] = []
     total = 0
@@ -948,6 +950,8 @@ def find_committed_lag(
         if each.lag is None or each.committed is None or each.end is None:
             continue
         gap = gaps.get((each.topic, each.partition))
+        if gap is not None and each.committed > gap.stable:
+            gap = None
         lag = each.lag if gap is None else committed_lag(each.committed, each.end, gap.stable)
         total += lag
         if gap is not None and lag != each.lag:
@@ -977,9 +981,9 @@ class GroupContext(TypedDict):
 
 
 def group_context(
-    row: GroupState, listing: ListQuery, run: CollectorRun | None, now: datetime, chosen: str | None
+    row: GroupState, listing: ListQuery, runs: Mapping[str, CollectorRun], now: datetime, chosen: str | None
 ) -> GroupContext:
-    freshness = group_freshness(row, run, now)
+    freshness = group_freshness(row, runs.get(CollectorKind.GROUPS), now)
     members = members_of(row)
     partitions, group = read_group(row, members)
     every = [SeenGroup(each, each.time_lag, each.trend) for each in partitions]
@@ -991,7 +995,8 @@ def group_context(
     counts = Counter(each.state for each in partitions)
     topics = sorted(row.topics)
     worst = (row.worst_topic, row.worst_partition)
-    held = find_committed_lag(row.cluster_id, topics, partitions)
+    stable = freshness_of(runs.get(CollectorKind.TRANSACTIONS), now)
+    held = find_committed_lag(row.cluster_id, topics, partitions, stable)
     held_lags = held.partitions if held else {}
     return {
         "group": row,
@@ -1210,7 +1215,7 @@ def group(request: HttpRequest, slug: str, group: str) -> HttpResponse:
         "slug": group,
         "live_keys": [read_hint(CollectorKind.GROUPS, slug)],
         "not_read": not_read(cluster, runs, [CollectorKind.GROUPS]),
-        **group_context(row, listing, runs.get(CollectorKind.GROUPS), bar["now"], request.GET.get("range")),
+        **group_context(row, listing, runs, bar["now"], request.GET.get("range")),
         "may_change": row.gone_at is None and not cluster.read_only and is_allowed(request.user, PROPOSE, cluster),
     }
     return render(request, "monitoring/group.html", context)

@@ -20,7 +20,7 @@ from kafkadash.core.revalidation import revalidated
 from kafkadash.core.rows import one_moment
 from kafkadash.monitoring.cluster_bar import cluster_bar, read_hint
 from kafkadash.monitoring.freshness import FactFreshness, not_read
-from kafkadash.monitoring.models import CollectorKind, TransactionSnapshot
+from kafkadash.monitoring.models import CollectorKind, TopicState, TransactionSnapshot
 from kafkadash.monitoring.transactions.rules import (
     MOST_GAPS,
     USUAL_LIMIT_S,
@@ -73,8 +73,10 @@ class TransactionLine:
 
     @property
     def command(self) -> str:
-        """Return the command that aborts a hanging transaction, "" for others."""
-        if self.transaction.verdict is not TransactionVerdict.HANGING:
+        """Return the command that aborts a hanging transaction, "" for others, and where it is not known if it still
+        hangs.
+        """
+        if self.stale or self.transaction.verdict is not TransactionVerdict.HANGING:
             return ""
         place = f"--topic {shlex.quote(self.transaction.topic)} --partition {self.transaction.partition}"
         server = f"kafka-transactions.sh --bootstrap-server {self.bootstrap}"
@@ -130,9 +132,23 @@ def list_stable_lines(cluster: Cluster, topic: str, topic_id: str, freshness: Fa
 
 
 def load_standing_gaps(cluster: Cluster | int, topics: Collection[str]) -> dict[tuple[str, int], StableGap]:
-    """Return partitions of these topics whose last stable offset stands still. One query."""
-    gaps = read_gaps(load_snapshot(cluster), topics)
-    return {(topic, n): gap for topic, own in gaps.items() for n, gap in own.gaps.items() if gap.stands_still}
+    """Return partitions of these topics whose last stable offset stands still, as of the last reading. Two queries.
+
+    Those that were not read then, and those of a topic that was created again since, are left out.
+    """
+    snapshot = load_snapshot(cluster)
+    gaps = read_gaps(snapshot, topics)
+    if snapshot is None or not gaps:
+        return {}
+    began = round(snapshot.taken_at.timestamp(), 3)
+    ids = dict(TopicState.objects.filter(cluster=cluster, name__in=gaps).values_list("name", "topic_id"))
+    return {
+        (topic, number): gap
+        for topic, own in gaps.items()
+        if own.topic_id == ids.get(topic)
+        for number, gap in own.gaps.items()
+        if gap.stands_still and gap.read_at >= began
+    }
 
 
 @require_safe
