@@ -51,7 +51,19 @@ def test_gaps__are_followed_while_topic_and_offset_are_the_same__and_kept_where_
     followed = {0: StableGap(5, 12, 10, 70), 1: StableGap(6, 12, 70, 70), 2: StableGap(5, 9, 10, 10)}
     assert same == {"t": TopicGaps("id", followed)}
     assert {number: gap.since for number, gap in anew["t"].gaps.items()} == {0: 70, 1: 70}
-    assert keep_oldest(same, 2) == {"t": TopicGaps("id", {0: followed[0], 2: followed[2]})}
+    assert keep_oldest(same, 70, 2) == {"t": TopicGaps("id", {0: followed[0], 2: followed[2]})}
+
+
+@pytest.mark.domain
+def test_gaps__too_many_to_follow__are_new_in_turn_until_they_stand_still() -> None:
+    old = StableGap(5, 9, 10, 70)
+    gaps = {"t": TopicGaps("id", {number: StableGap(5, 9, 70 + number, 70 + number) for number in range(10)})}
+    gaps["u"] = TopicGaps("id", {0: old})
+
+    kept = [keep_oldest(gaps, began, 3) for began in range(60, 70)]
+
+    assert all(each["u"].gaps == {0: old} and len(each["t"].gaps) == 2 for each in kept)
+    assert len({number for each in kept for number in each["t"].gaps}) > 5
 
 
 @pytest.mark.domain

@@ -19,7 +19,7 @@ from kafkadash.monitoring.freshness import FactFreshness
 from kafkadash.monitoring.groups.pages import CommittedLag, find_committed_lag
 from kafkadash.monitoring.groups.rules import LagState, OffsetSample, PartitionLag
 from kafkadash.monitoring.models import CollectorKind, CollectorRun, TopicState, TransactionSnapshot
-from kafkadash.monitoring.transactions.rules import StuckTransaction, TransactionDoubt, TransactionVerdict
+from kafkadash.monitoring.transactions.rules import MOST_GAPS, StuckTransaction, TransactionDoubt, TransactionVerdict
 from tests.factories import NOW, watched
 from tests.groups import WELL, group_seen
 from tests.pages.conftest import Page
@@ -110,6 +110,14 @@ def test_page__what_is_not_known_is_no_empty_list(
     assert Page.read(client.get(address)).title == "demo: 3 partitions could not be judged"
     TransactionSnapshot.objects.update(unread=0, unasked=2)
     assert Page.read(client.get(address)).title == "demo: 2 partitions could not be judged"
+    TransactionSnapshot.objects.update(unasked=0, gap_count=MOST_GAPS + 4)
+    assert Page.read(client.get(address)).title == "demo: 4 partitions could not be judged"
+    silent = replace(STUCK, producer_id=None, verdict=TransactionVerdict.UNKNOWN)
+    snapshot = TransactionSnapshot.objects.get()
+    snapshot.gap_count, snapshot.unread, snapshot.taken_at = 1, 1, NOW
+    snapshot.transactions = [silent.as_json()]
+    snapshot.save()
+    assert Page.read(client.get(address)).title == "demo: 1 partition could not be judged", "the one that is not read"
 
 
 def test_group__lag_for_read_committed_ends_at_the_offset_that_stands_still(

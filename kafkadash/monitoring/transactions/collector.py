@@ -51,7 +51,7 @@ def read(asking: CollectContext) -> CollectedFacts:
     snapshot = TransactionSnapshot(
         cluster=asking.cluster,
         taken_at=to_utc(spans.taken_at),
-        gaps=pack_gaps(keep_oldest(gaps)),
+        gaps=pack_gaps(keep_oldest(gaps, spans.taken_at)),
         gap_count=sum(len(own.gaps) for own in gaps.values()),
         unread=sum(map(len, spans.errors.values())),
         unasked=len(suspects) - len(asked),

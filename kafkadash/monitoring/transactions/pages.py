@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -140,7 +140,7 @@ def load_standing_gaps(cluster: Cluster | int, topics: Collection[str]) -> dict[
     gaps = read_gaps(snapshot, topics)
     if snapshot is None or not gaps:
         return {}
-    began = round(snapshot.taken_at.timestamp(), 3)
+    began = _find_begin(snapshot)
     ids = dict(TopicState.objects.filter(cluster=cluster, name__in=gaps).values_list("name", "topic_id"))
     return {
         (topic, number): gap
@@ -177,6 +177,7 @@ def transactions(request: HttpRequest, slug: str) -> HttpResponse:
         "lines": page.object_list,
         "limit_s": snapshot.limit_s if snapshot else None,
         "usual_limit_s": USUAL_LIMIT_S,
+        "unfollowed": _count_unfollowed(snapshot) if snapshot else 0,
         "most_gaps": MOST_GAPS,
     }
     return render(request, "monitoring/transactions.html", context)
@@ -192,8 +193,22 @@ def _name_page(
     by_verdict = {verdict: [each for each in lines if each.transaction.verdict is verdict] for verdict in _MARKS}
     if hanging := by_verdict[TransactionVerdict.HANGING]:
         return f"{name}: {choose_plural('# hanging transaction|# hanging transactions', len(hanging))}"
-    unknown = {each.transaction.name for each in by_verdict[TransactionVerdict.UNKNOWN]}
-    if unknown or snapshot.unread or snapshot.unasked:
-        number = len(unknown) + snapshot.unread + snapshot.unasked
+    if number := _count_unjudged(snapshot, by_verdict[TransactionVerdict.UNKNOWN]):
         return f"{name}: {choose_plural('# partition|# partitions', number)} could not be judged"
     return f"{name}: no hanging transactions"
+
+
+def _count_unjudged(snapshot: TransactionSnapshot, unknown: Iterable[TransactionLine]) -> int:
+    """Count partitions: those in doubt, and others that were not read, not asked for producers, or not followed."""
+    began = _find_begin(snapshot)
+    doubted = {each.transaction.name for each in unknown if each.gap is None or each.gap.read_at >= began}
+    return len(doubted) + snapshot.unread + snapshot.unasked + _count_unfollowed(snapshot)
+
+
+def _count_unfollowed(snapshot: TransactionSnapshot) -> int:
+    return max(0, snapshot.gap_count - MOST_GAPS)
+
+
+def _find_begin(snapshot: TransactionSnapshot) -> float:
+    """Return when the reading began, rounded as the times of gaps are."""
+    return round(snapshot.taken_at.timestamp(), 3)

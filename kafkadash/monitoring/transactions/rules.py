@@ -9,6 +9,7 @@ because the time of a record is whatever its producer says.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -153,10 +154,15 @@ def list_oldest(gaps: Mapping[str, TopicGaps]) -> list[tuple[str, int, StableGap
     return sorted(every, key=lambda each: (each[2].since, each[0], each[1]))
 
 
-def keep_oldest(gaps: Mapping[str, TopicGaps], most: int = MOST_GAPS) -> dict[str, TopicGaps]:
-    """Return at most so many gaps."""
+def keep_oldest(gaps: Mapping[str, TopicGaps], began: float, most: int = MOST_GAPS) -> dict[str, TopicGaps]:
+    """Return at most so many gaps, and of those that are new in the reading that ``began`` then others each time: one
+    that stands still is kept sooner or later.
+    """
     kept: dict[str, dict[int, StableGap]] = {}
-    for topic, number, gap in list_oldest(gaps)[:most]:
+    every = list_oldest(gaps)
+    if len(every) > most:
+        every.sort(key=lambda each: (min(each[2].since, began), zlib.crc32(f"{each[0]}-{each[1]}-{began}".encode())))
+    for topic, number, gap in every[:most]:
         kept.setdefault(topic, {})[number] = gap
     return {topic: TopicGaps(gaps[topic].topic_id, own) for topic, own in kept.items()}
 
