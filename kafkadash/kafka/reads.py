@@ -31,6 +31,7 @@ from kafkadash.kafka.api import (
     CLUSTER_DEFAULT,
     QUORUM_TOPIC,
     TRANSACTIONS_TOPIC,
+    AnswerTooLarge,
     AuthenticationFailed,
     ClusterConnection,
     CommittedOffsets,
@@ -437,6 +438,7 @@ def _error(resource: ConfigResource, row: ConfigsResult) -> ItemError:
 
 TOPICS_PER_METADATA = 1000  # of Metadata
 PARTITIONS_PER_QUESTION = 5000  # of ListOffsets: a quarter of a megabyte
+PARTITIONS_PER_PRODUCERS = 20  # of DescribeProducers: a partition may have thousands of idempotent producers
 DESCRIBE_TOPIC = "Describe on the topic"
 
 Wanted = Mapping[str, Collection[int]]
@@ -464,10 +466,24 @@ class ProducerReading:
                 if row.leader_id >= 0 and row.partition_index in wanted.get(topic.name or "", ()):
                     by_leader[row.leader_id][topic.name or ""].append(row.partition_index)
         for leader, theirs in by_leader.items():
-            ask: BrokerRequest[ProducersAnswer] = BrokerRequest(partial(producers_request, partitions=theirs))
-            self._talk.ask(leader, ask, self._told)
+            for portion in _split_partitions(theirs, PARTITIONS_PER_PRODUCERS):
+                self._ask(leader, portion)
 
-    def _told(self, result: BrokerAnswer[ProducersAnswer] | KafkaFailure) -> None:
+    def _ask(self, leader: int, partitions: Mapping[str, Sequence[int]]) -> None:
+        ask: BrokerRequest[ProducersAnswer] = BrokerRequest(partial(producers_request, partitions=partitions))
+        self._talk.ask(leader, ask, partial(self._told, leader, partitions))
+
+    def _told(
+        self,
+        leader: int,
+        partitions: Mapping[str, Sequence[int]],
+        result: BrokerAnswer[ProducersAnswer] | KafkaFailure,
+    ) -> None:
+        number = sum(map(len, partitions.values()))
+        if isinstance(result, AnswerTooLarge) and number > 1:
+            for portion in _split_partitions(partitions, (number + 1) // 2):
+                self._ask(leader, portion)
+            return
         for topic in () if isinstance(result, KafkaFailure) else result.response.topics:
             for row in topic.partitions:
                 if row.error_code:
@@ -775,13 +791,15 @@ class _ReplicaPair:
         }, answer.taken_at
 
 
-def _split_partitions(partitions: Mapping[str, Sequence[int]]) -> Iterator[dict[str, Sequence[int]]]:
+def _split_partitions(
+    partitions: Mapping[str, Sequence[int]], most: int = PARTITIONS_PER_QUESTION
+) -> Iterator[dict[str, Sequence[int]]]:
     portion: dict[str, Sequence[int]] = {}
     size = 0
     for topic, indexes in partitions.items():
-        for start in range(0, len(indexes), PARTITIONS_PER_QUESTION):
-            part = indexes[start : start + PARTITIONS_PER_QUESTION]
-            if size + len(part) > PARTITIONS_PER_QUESTION:
+        for start in range(0, len(indexes), most):
+            part = indexes[start : start + most]
+            if size + len(part) > most:
                 yield portion
                 portion, size = {}, 0
             portion[topic] = part

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from kafkadash.kafka import connections
 from kafkadash.kafka.api import (
     TRANSACTIONS_TOPIC,
     ClusterConnection,
@@ -584,6 +585,23 @@ def test_open_transactions__end_what_read_committed_reads_and_are_named(
     assert {index: span[:2] for index, span in unstable.items()} == {0: (40, 100), 1: (90, 100), 2: (100, 100)}
     assert opened == {"t": {0: [OpenTransaction(11, 40, 1.7e9, 1, 0), OpenTransaction(12, 60, 1.7e9, 1, 0)], 2: []}}
     assert denied == {}
+
+
+def test_open_transactions__of_many_partitions__are_asked_in_portions__smaller_ones_where_an_answer_is_too_large(
+    fake: FakeKafka, connect: Callable[[ClusterConnection], WireClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.model.add_topic("many", [[1]] * 21, records=100)
+    fake.model.open_transactions = {("many", number): [(n, 40) for n in range(11, 16)] for number in range(21)}
+
+    def read() -> dict[int, int]:
+        admin = connect(ClusterConnection("fake", 1, fake.bootstrap_servers))
+        opened = admin.open_transactions({"many": range(21)}, deadline=DEADLINE)
+        return {number: len(own) for number, own in opened["many"].items()}
+
+    assert read() == dict.fromkeys(range(21), 5)
+    assert fake.requests[DESCRIBE_PRODUCERS] == 2
+    monkeypatch.setattr(connections, "MOST_ANSWER_BYTES", 3_000)
+    assert read() == dict.fromkeys(range(21), 5)
 
 
 def test_unstable_spans__of_a_log_that_grows__begin_at_open_transactions_only(
