@@ -92,7 +92,7 @@ from kafkadash.monitoring.partitions import partitions_context
 from kafkadash.monitoring.quorum.pages import quorum_context
 from kafkadash.monitoring.traffic.pages import TrendLine, build_trend_line, trends_context
 from kafkadash.monitoring.transactions.rules import first_hanging
-from kafkadash.monitoring.transactions.stored import load_snapshot, read_transactions
+from kafkadash.monitoring.transactions.stored import load_transactions
 
 
 @dataclass(frozen=True, slots=True)
@@ -927,7 +927,7 @@ def _command_values(shown: FindingRow) -> Mapping[str, str]:
             values["GROUP"] = group.name
     is_open = shown.row is not None and shown.row.closed_at is None
     if shown.kind is FindingKind.HANGING_TRANSACTION and is_open and not shown.old:
-        first = first_hanging(read_transactions(load_snapshot(shown.cluster)))
+        first = first_hanging(load_transactions(shown.cluster))
         if first is not None:
             values |= {"TOPIC": first.topic, "PARTITION": str(first.partition), "OFFSET": str(first.start)}
     return values

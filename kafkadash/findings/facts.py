@@ -157,7 +157,9 @@ class DriftFact:
 
 @dataclass(frozen=True, slots=True)
 class HangingFact:
-    """Transactions that hang, by the partitions that they hold back; ``since``: when the oldest wrote last."""
+    """Transactions that hang, by the partitions that they hold back; ``since``: when the first of
+    them was seen.
+    """
 
     transactions: int
     places: tuple[str, ...]

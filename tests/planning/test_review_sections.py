@@ -359,7 +359,7 @@ def test_the_page_of_a_large_plan_reads_no_more_than_that_of_a_small_one(cluster
         shown(small)
     with CaptureQueriesContext(connection) as for_large:
         html = shown(large).html
-    assert len(for_small) == len(for_large) == 3
+    assert len(for_small) == len(for_large) == 5
     assert not any('"rows"' in query["sql"] for query in for_large), "the rows of folds stay where they are"
     assert len(html) < 400_000
 

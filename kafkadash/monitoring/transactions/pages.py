@@ -31,6 +31,7 @@ from kafkadash.monitoring.transactions.rules import (
 )
 from kafkadash.monitoring.transactions.stored import load_snapshot, read_gaps, read_transactions
 
+_END_OF_TIME = datetime.max.replace(tzinfo=UTC).timestamp()
 _MARKS = {
     TransactionVerdict.HANGING: ("warning", "hanging"),
     TransactionVerdict.UNKNOWN: ("unknown", "unknown"),
@@ -64,7 +65,18 @@ class TransactionLine:
 
     @property
     def since(self) -> datetime:
-        return datetime.fromtimestamp(self.transaction.open_since, UTC)
+        return datetime.fromtimestamp(self.transaction.seen_at, UTC)
+
+    @property
+    def last_record(self) -> datetime | None:
+        """Time of the producer's last record, by whatever clock or event time it wrote; None where out of range."""
+        at = self.transaction.last_at
+        return datetime.fromtimestamp(at, UTC) if at is not None and 0 <= at < _END_OF_TIME else None
+
+    @property
+    def unlisted(self) -> bool:
+        """Return whether it hangs because no coordinator listed it, which an ACL on its ID looks like too."""
+        return self.transaction.verdict is TransactionVerdict.HANGING and not self.transaction.transactional_id
 
     @property
     def waiting(self) -> int | None:

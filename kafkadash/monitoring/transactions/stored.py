@@ -18,6 +18,11 @@ def read_transactions(snapshot: TransactionSnapshot | None) -> list[StuckTransac
     return [StuckTransaction.from_json(each) for each in snapshot.transactions] if snapshot else []
 
 
+def load_transactions(cluster: Cluster | int) -> list[StuckTransaction]:
+    """Return the stored transactions without the gaps, which may be thousands. One query."""
+    return read_transactions(TransactionSnapshot.objects.filter(cluster=cluster, format=1).defer("gaps").first())
+
+
 def read_gaps(snapshot: TransactionSnapshot | None, topics: Collection[str] | None = None) -> dict[str, TopicGaps]:
     """Return the gaps of these topics, or of all."""
     stored: Mapping[str, tuple[str, Mapping[str, tuple[int, int, float, float]]]] = snapshot.gaps if snapshot else {}
