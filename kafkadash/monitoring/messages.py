@@ -136,7 +136,7 @@ TRANSACTION_MESSAGES: Mapping[TransactionDoubt, MessageTemplate] = {
         "This needs Kafka 2.8 or newer, and Read on the topic.",
     ),
     TransactionDoubt.COORDINATORS_SILENT: MessageTemplate(
-        "Not all coordinators told of their transactions.",
+        "Some coordinators did not list their transactions.",
         "This needs Kafka 3.0 or newer, and Describe on the topic __transaction_state. Check whether all brokers are "
         "up and all partitions of this topic have a leader.",
     ),
