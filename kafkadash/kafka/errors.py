@@ -54,6 +54,7 @@ class KafkaErrorCode(StrEnum):
     EARLIER_UNANSWERED = "earlier-unanswered"
     NODE_TOO_SLOW = "node-too-slow"
     NOT_KAFKA = "not-kafka"
+    ANSWER_MALFORMED = "answer-malformed"
     ANSWER_TOO_LARGE = "answer-too-large"
     CLOSED_INSTEAD = "closed-instead"
     NODE_NOT_ASKED = "node-not-asked"

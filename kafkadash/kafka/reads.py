@@ -13,6 +13,7 @@ if it is below that, a transaction was open then and still is.
 from __future__ import annotations
 
 import base64
+import logging
 import os
 import secrets
 import threading
@@ -20,8 +21,8 @@ import time
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import TypeVar
+from functools import partial, wraps
+from typing import ParamSpec, TypeVar
 from uuid import UUID
 
 from kafkadash.core import clock
@@ -838,6 +839,8 @@ def topic_permissions_request(offered: ApiRanges) -> Request:
     return MetadataRequest(topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=True)
 
 
+log = logging.getLogger(__name__)
+P = ParamSpec("P")
 R = TypeVar("R")
 A = TypeVar("A", bound=KafkaResponse)
 PARTITIONS_PER_PAGE = 2000
@@ -846,6 +849,20 @@ PARTITIONS_PER_PAGE = 2000
 
 def _ask_any(ask: BrokerRequest[A], deadline: float, wire: ClusterWire) -> BrokerAnswer[A]:
     return wire.ask_any(ask, deadline=deadline)
+
+
+def refuses_malformed(read: Callable[P, R]) -> Callable[P, R]:
+    """Have a read raise KafkaUnreachable where an answer lacks fields, or has others, than its version says."""
+
+    @wraps(read)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return read(*args, **kwargs)
+        except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError) as error:
+            log.exception("kafka.answer_malformed")
+            raise port.KafkaUnreachable(KafkaErrorCode.ANSWER_MALFORMED) from error
+
+    return checked
 
 
 class WireAdmin:
@@ -858,6 +875,7 @@ class WireAdmin:
         self._lock_pid = os.getpid()
         self._closed = False
 
+    @refuses_malformed
     def api_versions(self, *, deadline: float) -> port.ApiVersions:
         left = start_countdown(deadline)
         ids = [broker.id for broker in self.metadata(deadline=left(), topics=()).brokers]
@@ -879,6 +897,7 @@ class WireAdmin:
                 features[broker] = features_of(result.response)
         return port.ApiVersions(ranges, errors, _find_oldest(results), features)
 
+    @refuses_malformed
     def describe_cluster(self, *, deadline: float) -> port.ClusterDescription:
         ask: BrokerRequest[ClusterAnswer | MetadataAnswer] = BrokerRequest(cluster_request)
         answer = self._with_wire(lambda wire: wire.ask_any(ask, deadline=deadline))
@@ -887,6 +906,7 @@ class WireAdmin:
             return cluster_of_metadata(response, answer.taken_at)  # type: ignore[arg-type]
         return cluster_of(response, answer.taken_at)  # type: ignore[arg-type]
 
+    @refuses_malformed
     def metadata(self, *, deadline: float, topics: Collection[str] | None = None) -> port.ClusterMetadata:
         """Raw Metadata. A topic that the principal may not describe is left out of "all topics" by Kafka."""
         ask: BrokerRequest[MetadataAnswer] = BrokerRequest(lambda offered: metadata_request(offered, topics))
@@ -896,6 +916,7 @@ class WireAdmin:
             raise call_failure(response.error_code, "Metadata", permission="Describe on the topics")
         return metadata_of(response, answer.taken_at)
 
+    @refuses_malformed
     def list_reassignments(self, *, deadline: float) -> port.ListedReassignments:
         left = start_countdown(deadline)
         ask: BrokerRequest[ReassignmentsAnswer] = BrokerRequest(
@@ -916,6 +937,7 @@ class WireAdmin:
             )
         return reassignments_of(response, answer.taken_at)
 
+    @refuses_malformed
     def log_dirs(self, brokers: Iterable[int], *, deadline: float) -> port.LogDirs:
         ids = list(dict.fromkeys(brokers))
         ask: BrokerRequest[LogDirsAnswer] = BrokerRequest(log_dirs_request)
@@ -933,6 +955,7 @@ class WireAdmin:
                 ]
         return port.LogDirs(found, errors, _find_oldest(results))
 
+    @refuses_malformed
     def replica_offsets(self, queries: Collection[OffsetQuery], *, deadline: float) -> port.ReplicaOffsets:
         left = start_countdown(deadline)
         groups: dict[tuple[int, OffsetKind], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
@@ -951,6 +974,7 @@ class WireAdmin:
             sort_offsets(asked, result, found, errors)
         return port.ReplicaOffsets(found, errors)
 
+    @refuses_malformed
     def eligible_replicas(
         self, partitions: Mapping[str, Collection[int]], *, deadline: float
     ) -> Mapping[port.TopicPartition, port.EligibleReplicas]:
@@ -974,6 +998,7 @@ class WireAdmin:
             pending = later
         return found
 
+    @refuses_malformed
     def quorum(self, *, deadline: float) -> port.QuorumDescription:
         ask: BrokerRequest[QuorumAnswer] = BrokerRequest(quorum_request, ConnectionPool.CONTROLLER)
         answer = self._with_wire(lambda wire: wire.ask_controller(ask, deadline=deadline))
@@ -990,11 +1015,13 @@ class WireAdmin:
             raise port.QuorumUnavailable(KafkaErrorCode.QUORUM_WITHOUT_LEADER)
         return quorum_of(partition, answer.taken_at)
 
+    @refuses_malformed
     def describe_configs(
         self, resources: Collection[ConfigResource], *, deadline: float, keys: Collection[str] | None = None
     ) -> port.ResourceConfigs:
         return ConfigReading(keys).read(resources, self._with_wire, start_countdown(deadline))
 
+    @refuses_malformed
     def permissions(self, *, deadline: float) -> port.GrantedPermissions:
         left = start_countdown(deadline)
         about_cluster: BrokerRequest[ClusterAnswer] = BrokerRequest(cluster_permissions_request)
@@ -1011,41 +1038,53 @@ class WireAdmin:
             min(cluster.taken_at, topics.taken_at),
         )
 
+    @refuses_malformed
     def groups(self, *, deadline: float) -> GroupListing:
         return self._talk(lambda talk: GroupReading(talk).read(), deadline)
 
+    @refuses_malformed
     def committed(self, groups: Collection[str], *, deadline: float) -> CommittedOffsets:
         return self._talk(lambda talk: CommittedReading(talk).read(groups), deadline)
 
+    @refuses_malformed
     def share_offsets(self, groups: Collection[str], *, deadline: float) -> ShareOffsets:
         return self._talk(lambda talk: ShareReading(talk).read(groups), deadline)
 
+    @refuses_malformed
     def log_spans(self, partitions: Mapping[str, Collection[int]], *, deadline: float) -> LogSpans:
         return self._talk(lambda talk: SpanReading(talk).read(partitions), deadline)
 
+    @refuses_malformed
     def stable_spans(self, partitions: Mapping[str, Collection[int]], *, deadline: float) -> LogSpans:
         return self._talk(lambda talk: SpanReading(talk, isolation=READ_COMMITTED).read(partitions), deadline)
 
+    @refuses_malformed
     def unstable_spans(self, partitions: Mapping[str, Collection[int]], *, deadline: float) -> LogSpans:
         return self._talk(lambda talk: SpanReading(talk, LAST_STABLE).read(partitions), deadline)
 
+    @refuses_malformed
     def open_transactions(
         self, partitions: Mapping[str, Collection[int]], *, deadline: float
     ) -> Mapping[str, Mapping[int, Sequence[port.OpenTransaction]]]:
         return self._talk(lambda talk: ProducerReading(talk).read(partitions), deadline)
 
+    @refuses_malformed
     def transactional_ids(self, producers: Collection[int], *, deadline: float) -> Mapping[int, str] | None:
         return self._talk(lambda talk: TransactionReading(talk, producers).read(), deadline)
 
+    @refuses_malformed
     def coordinated_transactions(self, producers: Collection[int], *, deadline: float) -> port.CoordinatedTransactions:
         return self._talk(lambda talk: CoordinatorReading(talk, producers).read(), deadline)
 
+    @refuses_malformed
     def describe_groups(self, groups: Collection[str], *, deadline: float) -> Mapping[str, port.GroupDescription]:
         return self._talk(lambda talk: GroupReading(talk).read_named(groups), deadline)
 
+    @refuses_malformed
     def group_permissions(self, groups: Collection[str], *, deadline: float) -> Mapping[str, frozenset[str] | None]:
         return self._talk(lambda talk: GroupReading(talk).read_rights(groups), deadline)
 
+    @refuses_malformed
     def offsets_at(self, partitions: Mapping[str, Collection[int]], at_ms: int, *, deadline: float) -> LogSpans:
         return self._talk(lambda talk: SpanReading(talk, at_ms).read(partitions), deadline)
 

@@ -90,6 +90,7 @@ class FakeKafka:
         self.versions_of: dict[int, dict[int, tuple[int, int] | None]] = {}  # the same for one broker
         self.dies_on: dict[int, int] = {}  # broker → API key: killed when it is asked that, without an answer
         self.loses_reply: dict[int, int] = {}  # API key → how often: carried out, then the connection is dropped
+        self.replaced: dict[int, bytes] = {}  # API key → header and body that are sent instead of an answer
         self.login = login
         self._tls = tls
         self._servers: dict[int, _Server] = {}
@@ -243,6 +244,8 @@ class FakeKafka:
             raise Drop
         if not session.done and api_key not in _BEFORE_SIGN_IN:
             raise Drop
+        if api_key in self.replaced:
+            return struct.pack(">i", correlation_id) + self.replaced[api_key]
         if api_key in self.cached:
             with self.model.lock:
                 return struct.pack(">i", correlation_id) + self._encoded_once(broker, api_key, version, frame)
