@@ -10,10 +10,12 @@ the controller checks no value of a broker config, so a value that the broker wo
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Generic, TypeVar
+from functools import wraps
+from typing import Any, Generic, TypeVar, cast
 
 from kafkadash.core.formatting import read_whole_number
 from kafkadash.core.messages import coded, join_messages
@@ -92,7 +94,7 @@ from kafkadash.kafka.messages import (
     quorum_request,
     unregister_broker_request,
 )
-from kafkadash.kafka.reads import WireAdmin, start_countdown
+from kafkadash.kafka.reads import MALFORMED, WireAdmin, start_countdown
 from kafkadash.kafka.znodes import WriteUnanswered, remove_broker_configs
 from kafkadash.kafka.zookeeper import open_session
 
@@ -169,6 +171,8 @@ def _has_leader(response: QuorumAnswer) -> bool:
     return not response.error_code and any(not p.error_code and p.leader_id >= 0 for p in partitions)
 
 
+log = logging.getLogger(__name__)
+C = TypeVar("C", bound=Callable[..., ItemChanged[Any]])
 T = TypeVar("T")
 R = TypeVar("R", bound=KafkaResponse)
 Codes = Mapping[T, tuple[int, str | None]]  # item → Kafka's code and words
@@ -180,6 +184,26 @@ _UNCERTAIN = frozenset({UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT, NETWORK_EXCEPTI
 # (org.apache.kafka.coordinator.group.GroupCoordinatorService, handleOperationException).
 _UNCERTAIN_OF_GROUPS = _UNCERTAIN | COORDINATOR_MOVES
 _ALTER_CLUSTER = "Alter on the cluster"
+
+
+def loses_malformed(list_items: Callable[..., Iterable[Any]]) -> Callable[[C], C]:
+    """Have a change tell its items, which ``list_items`` returns of its arguments, as lost where the answer lacks
+    fields, or has others, than its version says: it may have been done.
+    """
+
+    def decorate(change: C) -> C:
+        @wraps(change)
+        def checked(client: WireClient, /, *args: Any, **kwargs: Any) -> ItemChanged[Any]:
+            try:
+                return change(client, *args, **kwargs)
+            except MALFORMED:
+                log.exception("kafka.answer_malformed")
+                error = ItemError(coded(KafkaErrorCode.ANSWER_MALFORMED))
+                return ItemChanged(lost=dict.fromkeys(list_items(*args, **kwargs), error))
+
+        return cast("C", checked)
+
+    return decorate
 
 
 class WireClient(WireAdmin):
@@ -195,6 +219,7 @@ class WireClient(WireAdmin):
         if self._controllers is not None:
             self._controllers.close()
 
+    @loses_malformed(lambda targets, **_: targets)
     def alter_reassignments(
         self, targets: Mapping[TopicPartition, tuple[int, ...] | None], *, deadline: float, keep_factor: bool
     ) -> ItemChanged[TopicPartition]:
@@ -222,6 +247,7 @@ class WireClient(WireAdmin):
         }
         return sorting.each(codes, guarded=guarded)
 
+    @loses_malformed(lambda partitions, **_: partitions)
     def elect_leaders(
         self, partitions: Collection[TopicPartition], *, deadline: float, unclean: bool = False
     ) -> ItemChanged[TopicPartition]:
@@ -247,6 +273,7 @@ class WireClient(WireAdmin):
         }
         return sorting.each(codes, fine=0 if unclean else ELECTION_NOT_NEEDED)
 
+    @loses_malformed(lambda topics, **_: [topic.name for topic in topics])
     def create_topics(
         self, topics: Collection[NewTopic], *, deadline: float, validate_only: bool = False
     ) -> ItemChanged[str]:
@@ -268,6 +295,7 @@ class WireClient(WireAdmin):
         response: CreateTopicsAnswer = result.response
         return sorting.each({topic.name: (topic.error_code, topic.error_message) for topic in response.topics})
 
+    @loses_malformed(lambda topics, **_: [new.topic for new in topics])
     def create_partitions(
         self, topics: Collection[NewPartitions], *, deadline: float, validate_only: bool = False
     ) -> ItemChanged[str]:
@@ -287,6 +315,7 @@ class WireClient(WireAdmin):
         response: CreatePartitionsAnswer = result.response
         return sorting.each({topic.name: (topic.error_code, topic.error_message) for topic in response.results})
 
+    @loses_malformed(lambda topic_ids, **_: topic_ids)
     def delete_topics(self, topic_ids: Collection[str], *, deadline: float) -> ItemChanged[str]:
         if not topic_ids:
             return ItemChanged()
@@ -302,6 +331,7 @@ class WireClient(WireAdmin):
         response: DeleteTopicsAnswer = result.response
         return sorting.each({str(row.topic_id): (row.error_code, row.error_message) for row in response.responses})
 
+    @loses_malformed(lambda changes, **_: [change.resource for change in changes])
     def alter_configs(
         self, changes: Sequence[ConfigChange], *, deadline: float, validate_only: bool = False
     ) -> ItemChanged[ConfigResource]:
@@ -400,6 +430,7 @@ class WireClient(WireAdmin):
         found.append((unsent, through))
         return found
 
+    @loses_malformed(lambda places, **_: places)
     def place_replicas(self, places: Mapping[ReplicaPlace, str], *, deadline: float) -> ItemChanged[ReplicaPlace]:
         by_broker: defaultdict[int, dict[ReplicaPlace, str]] = defaultdict(dict)
         for place, path in places.items():
@@ -417,6 +448,7 @@ class WireClient(WireAdmin):
             fine=REPLICA_NOT_AVAILABLE,
         )
 
+    @loses_malformed(lambda broker, **_: [broker])
     def unregister_broker(self, broker: int, *, deadline: float) -> ItemChanged[int]:
         result: BrokerAnswer[UnregisterBrokerAnswer] | UnknownOutcome = self._to_controller(
             lambda offered: unregister_broker_request(offered, broker),
@@ -428,6 +460,7 @@ class WireClient(WireAdmin):
             return sorting.lost(result)
         return sorting.all(result.response.error_code, result.response.error_message)
 
+    @loses_malformed(lambda _, offsets, **__: offsets)
     def commit_offsets(
         self, group: str, offsets: Mapping[TopicPartition, int], *, deadline: float
     ) -> ItemChanged[TopicPartition]:
@@ -444,6 +477,7 @@ class WireClient(WireAdmin):
             uncertain=_UNCERTAIN_OF_GROUPS,
         )
 
+    @loses_malformed(lambda _, partitions, **__: partitions)
     def delete_offsets(
         self, group: str, partitions: Collection[TopicPartition], *, deadline: float
     ) -> ItemChanged[TopicPartition]:
@@ -460,6 +494,7 @@ class WireClient(WireAdmin):
             uncertain=_UNCERTAIN_OF_GROUPS,
         )
 
+    @loses_malformed(lambda groups, **_: groups)
     def delete_groups(self, groups: Collection[str], *, deadline: float) -> ItemChanged[str]:
         if not groups:
             return ItemChanged()

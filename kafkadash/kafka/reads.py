@@ -851,6 +851,10 @@ def _ask_any(ask: BrokerRequest[A], deadline: float, wire: ClusterWire) -> Broke
     return wire.ask_any(ask, deadline=deadline)
 
 
+MALFORMED = (AttributeError, LookupError, TypeError, ValueError, ArithmeticError)
+"""Raised where an answer is read that was decoded, and lacks fields or has others than its version says."""
+
+
 def refuses_malformed(read: Callable[P, R]) -> Callable[P, R]:
     """Have a read raise KafkaUnreachable where an answer lacks fields, or has others, than its version says."""
 
@@ -858,7 +862,7 @@ def refuses_malformed(read: Callable[P, R]) -> Callable[P, R]:
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return read(*args, **kwargs)
-        except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError) as error:
+        except MALFORMED as error:
             log.exception("kafka.answer_malformed")
             raise port.KafkaUnreachable(KafkaErrorCode.ANSWER_MALFORMED) from error
 
