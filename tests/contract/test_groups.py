@@ -312,8 +312,8 @@ def test_share_group__coordinator_that_moved_or_does_not_answer__is_found_again_
     fake.model.groups.rumours["moved"] = [3]
     fake.freeze(1)
     try:
-        with in_time(SHORT):
-            told = watching_admin.share_offsets(["moved", "silent"], deadline=SHORT)
+        with in_time(2 * SHORT):
+            told = watching_admin.share_offsets(["moved", "silent"], deadline=2 * SHORT)
     finally:
         fake.thaw(1)
 
