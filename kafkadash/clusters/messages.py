@@ -354,7 +354,7 @@ KAFKA_MESSAGES: Mapping[KafkaErrorCode, MessageTemplate] = {
     ),
     KafkaErrorCode.ANSWER_MALFORMED: MessageTemplate(
         "An answer of the cluster is malformed and was not used.",
-        "Retry. If the error persists, report it with the worker's log, and check what is between kafkadash and Kafka.",
+        "Retry. If the error persists, report it with the worker's log.",
     ),
     KafkaErrorCode.ASKING_CRASHED: MessageTemplate(
         "{who} could not be queried because of an internal error in kafkadash.", "Report it with the worker's log."
