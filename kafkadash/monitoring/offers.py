@@ -65,9 +65,9 @@ _DESCRIBE_QUORUM = "55"
 
 @dataclass(frozen=True, slots=True)
 class FeatureLack:
-    """What a cluster needs for a feature. ``level``: feature whose level is too low; '' where the software is too old.
+    """Need of a feature that a cluster does not meet.
 
-    ``current`` is that level, 0 where none is in force.
+    ``level``: feature whose level is too low; '' where the software is too old. ``current`` is that level, 0 where none is in force.
     """
 
     feature: KafkaFeature

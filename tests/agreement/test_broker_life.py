@@ -45,7 +45,7 @@ def added(playground: KafkaPlayground) -> int:
 def test_broker__is_cordoned_and_unregistered_by_changes__as_kafkas_tools_say(
     cluster: Cluster, refresh: Refresher, playground: KafkaPlayground, tools: Tools, operator: User, added: int
 ) -> None:
-    """What the release of the brokers does not offer is refused before anything is sent."""
+    """A change that the release of the brokers does not offer is refused before anything is sent."""
     refresh(CollectorKind.VERSIONS)
     read_all(refresh)
     if release_asked() >= CORDONS:

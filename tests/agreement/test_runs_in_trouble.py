@@ -124,7 +124,7 @@ def test_throttles_of_somebody_else__from_before__are_there_afterwards_as_they_w
 
 
 def printed_configs(tools: Tools, *topics: str) -> object:
-    """What ``kafka-configs`` tells of the brokers and of these topics."""
+    """Return what ``kafka-configs`` tells of the brokers and of these topics."""
     told = tools.dynamic_configs("topics")
     return tools.dynamic_configs("brokers"), {topic: told.get(topic) for topic in topics}
 

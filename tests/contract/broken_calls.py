@@ -195,7 +195,7 @@ def first_answer(ask: Callable[[], Mapping[Any, Any]]) -> Mapping[Any, Any]:
 
 
 def list_differences(expected: Mapping[Any, Any], told: Mapping[Any, Any]) -> str:
-    """What is missing is said to be missing; what is there has to be right."""
+    """Return what was told wrong; an item that is missing is said to be missing."""
     return "; ".join(f"{item}: {value!r:.300}" for item, value in told.items() if expected.get(item) != value)
 
 

@@ -88,7 +88,10 @@ class FaultyProxy:
         self._run(self._arm(kind, whole, broken, seed))
 
     def disarm(self) -> bool:
-        """Return whether any answer was broken."""
+        """Return whether any answer was broken.
+
+        Connections end with corrupted bytes: what a client learns when it connects, such as ApiVersions, it keeps.
+        """
         return bool(self._run(self._disarm()))
 
     # ---- the loop's thread
@@ -100,12 +103,17 @@ class FaultyProxy:
         self._kind, self._whole, self._left = kind, whole, broken
         self._random, self._injected = random.Random(seed), False
         if kind is FaultKind.REFUSED:
-            for task in self._tasks:
-                task.cancel()
+            self._end_connections()
 
     async def _disarm(self) -> bool:
+        if self._kind in CORRUPTING and self._injected:
+            self._end_connections()
         self._kind = None
         return self._injected
+
+    def _end_connections(self) -> None:
+        for task in self._tasks:
+            task.cancel()
 
     async def _end(self) -> None:
         for listener in self._listeners:

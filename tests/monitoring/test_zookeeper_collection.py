@@ -303,7 +303,7 @@ def test_rates_of_a_broker_that_is_long_gone__are_read_until_they_are_removed(
 def test_a_broker_that_only_hung__keeps_a_rate_that_was_removed__which_is_an_orphan(
     kafka: MemoryCluster, ensemble: MemoryZooKeeper, refresh: Refresher, clock: Clock
 ) -> None:
-    """It reads its znode when it starts, and at the next change of its config."""
+    """A broker reads its znode when it starts, and at the next change of its config."""
     kafka.set_config(2, RATE, "5000000")
     refresh("metadata")
     refresh("configs")

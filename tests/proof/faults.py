@@ -43,7 +43,7 @@ from tests.contract.faulty_proxy import FaultKind, FaultyProxy
 from tests.proof.extent import Extent
 
 FAULTS = 10_000
-"""Of a round, on Kafka's wire and on ZooKeeper's together."""
+"""Faults of a round, on Kafka's wire and on ZooKeeper's together."""
 CLUSTERS = 4  # fake ones, broken at the same time
 CONFIGURED = [f"configured-{number}" for number in range(300)]
 ZOOKEEPER_EVERY = 4  # one fault of so many is on ZooKeeper's wire
