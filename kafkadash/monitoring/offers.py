@@ -67,7 +67,8 @@ _DESCRIBE_QUORUM = "55"
 class FeatureLack:
     """Need of a feature that a cluster does not meet.
 
-    ``level``: feature whose level is too low; '' where the software is too old. ``current`` is that level, 0 where none is in force.
+    ``level``: feature whose level is too low; '' where the software is too old. ``current`` is that level, 0
+    where none is in force.
     """
 
     feature: KafkaFeature
