@@ -23,8 +23,9 @@ from kafkadash.kafka.connect import close_all
 from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.monitoring import collection
 from kafkadash.monitoring.models import CollectorKind, CollectorRun
-from tests.agreement.runs import Requests, alter
+from tests.agreement.runs import Requests
 from tests.agreement.tools import Tools
+from tests.kafka_configs import alter
 from tests.kafka_releases import has_quorum
 
 _names = itertools.count(1)

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from django.db.models.functions import Now
 
 from kafkadash.accounts.models import AuditEvent, User
@@ -32,6 +31,7 @@ from kafkadash.planning.proposal import EXPLICIT, KIND, PlanInput, options_json
 from kafkadash.planning.stored_topology import load_topology
 from tests.agreement.tools import Tools
 from tests.frozen_nodes import fenced_broker
+from tests.kafka_configs import alter
 from tests.kafka_releases import has_quorum
 from tests.waiting import wait_until
 
@@ -198,26 +198,6 @@ class Requests:
 def braked(tools: Tools, broker: int, name: str, rate: int) -> None:
     """Waits until the broker itself says so: it may apply a moment later what the controllers took."""
     wait_until(lambda: tools.throttles(broker).get((broker, name)) == str(rate), f"{name} of {broker} is {rate}", 10)
-
-
-def alter(playground: KafkaPlayground, owner: str | int, **configs: str | None) -> None:
-    """Sets configs of a topic or a broker, deletes those that are None; quicker than the tool.
-
-    Underscores in the names stand for dots.
-    """
-    kind = ResourceType.TOPIC if isinstance(owner, str) else ResourceType.BROKER
-    entries = [
-        ConfigEntry(
-            name.replace("_", "."),
-            value,
-            incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET,
-        )
-        for name, value in configs.items()
-    ]
-    resource = ConfigResource(kind, str(owner), incremental_configs=entries)
-    admin = AdminClient({"bootstrap.servers": playground.bootstrap})
-    for future in admin.incremental_alter_configs([resource]).values():
-        future.result(timeout=30)
 
 
 @contextmanager

@@ -30,9 +30,10 @@ from kafkadash.monitoring.models import (
     TopicState,
 )
 from tests.agreement.conftest import Refresher, TopicMaker
-from tests.agreement.runs import alter, broker_killed
+from tests.agreement.runs import broker_killed
 from tests.agreement.test_cluster_facts import described, printed_bytes, replica_bytes, stored, stored_brokers
 from tests.agreement.tools import Tools
+from tests.kafka_configs import alter
 from tests.kafka_releases import tells_fenced
 from tests.waiting import wait_until
 

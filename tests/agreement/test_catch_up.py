@@ -12,8 +12,9 @@ from kafkadash.monitoring.catch_up.packing import unpack_followers
 from kafkadash.monitoring.catch_up.rules import CatchUpState
 from kafkadash.monitoring.models import BrokerCatchUp, CollectorKind
 from tests.agreement.conftest import Refresher, TopicMaker
-from tests.agreement.runs import alter, broker_hung
+from tests.agreement.runs import broker_hung
 from tests.agreement.tools import LATEST, Tools
+from tests.kafka_configs import alter
 from tests.waiting import wait_until
 
 LEADER, AWAY = 1, 3

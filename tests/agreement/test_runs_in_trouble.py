@@ -46,10 +46,11 @@ from kafkadash.kafka.mutations import WireClient
 from kafkadash.planning.errors import ReassignmentErrorCode
 from tests.agreement import runs
 from tests.agreement.conftest import Mover, TopicMaker
-from tests.agreement.runs import FAST, SLOW, Requests, Run, alter, braked, broker_hung, broker_killed
+from tests.agreement.runs import FAST, SLOW, Requests, Run, braked, broker_hung, broker_killed
 from tests.agreement.tools import DescribedPartition, Tools
 from tests.factories import ThrottleFactory
 from tests.frozen_nodes import freeze_nodes, thaw_nodes
+from tests.kafka_configs import alter
 from tests.kafka_releases import has_quorum
 from tests.pages.conftest import Page
 from tests.waiting import wait_until

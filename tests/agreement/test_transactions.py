@@ -26,10 +26,10 @@ from kafkadash.monitoring.models import CollectorKind, TransactionSnapshot
 from kafkadash.monitoring.transactions.rules import StuckTransaction, TransactionVerdict
 from kafkadash.monitoring.transactions.stored import read_transactions
 from tests.agreement.conftest import Refresher, TopicMaker
-from tests.agreement.runs import alter
 from tests.agreement.test_group_types import rows
 from tests.agreement.tools import Tools
 from tests.contract import raw
+from tests.kafka_configs import alter
 
 DEADLINE = 20.0
 PRODUCE, NOBODYS_PRODUCER, AGE_MS = 0, 9_000_000_000, 3_600_000

@@ -41,7 +41,6 @@ from kafkadash.monitoring.models import (
 )
 from tests.contract.backends import RACKS
 from tests.contract.conftest import asked_backends
-from tests.contract.kraft_backend import THROTTLE
 from tests.contract.zookeeper_backend import ZooKeeperBackend
 from tests.raised_codes import raises_code
 from tests.waiting import wait_until
@@ -52,9 +51,6 @@ pytestmark = [
     pytest.mark.skipif("zookeeper" not in asked_backends(), reason="other clusters are asked for"),
 ]
 DEADLINE_S = 5
-FOLLOWER_RATE = "follower.replication.throttled.rate"
-FOLLOWERS_BPS = THROTTLE // 2
-"""Another rate than the move through the API begins with, so that a broker that has it is known to."""
 
 
 @pytest.fixture(scope="module")
@@ -108,10 +104,6 @@ def test_brokers_topics_and_the_controller(
     assert (facts.batch, facts.elections, facts.deletions) == (None, (), ())
 
 
-def _rates(zookeeper: ZooKeeperBackend) -> set[str | None]:
-    return {zookeeper.configs(broker)[FOLLOWER_RATE][0] for broker in zookeeper.broker_ids}
-
-
 @contextmanager
 def moving_both_ways(
     zookeeper: ZooKeeperBackend, raw_client: KazooClient, by_api: str, by_znode: str
@@ -120,11 +112,7 @@ def moving_both_ways(
     for name in (by_api, by_znode):
         zookeeper.create_topic(name, [[1, 2], [1, 2]], records=100)
     zookeeper.start_move(by_api, 0, [3, 2])
-    # Brokers apply changes in the order in which they were made: who has the rate has the topic's config too.
-    zookeeper.set_config(by_znode, "follower.replication.throttled.replicas", "*")
-    for broker in zookeeper.broker_ids:
-        zookeeper.set_config(broker, FOLLOWER_RATE, str(FOLLOWERS_BPS))
-    wait_until(lambda: _rates(zookeeper) == {str(FOLLOWERS_BPS)}, "all brokers apply the rate")
+    zookeeper.throttle(by_znode)
     try:
         write_batch(raw_client, [(by_znode, 0, [3, 2])])
         wait_until(lambda: _moving(zookeeper, by_znode), "the controller starts the batch")

@@ -6,8 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.contract import raw
-from tests.contract.kraft_backend import KraftBackend
+from tests.contract.kraft_backend import THROTTLE, KraftBackend
+from tests.kafka_configs import alter, applied
 from tests.waiting import wait_until
+
+FOLLOWER_RATE = "follower.replication.throttled.rate"
+FOLLOWERS_BPS = str(THROTTLE // 2)
+"""Another rate than the tool sets, so that a broker that has this one is known to have heard of it."""
 
 
 class ZooKeeperBackend(KraftBackend):
@@ -23,6 +28,23 @@ class ZooKeeperBackend(KraftBackend):
     def create_topic(self, name: str, placement: Sequence[Sequence[int]], records: int = 0) -> None:
         super().create_topic(name, placement, records)
         self._wait_until_known(name)
+
+    def start_move(self, topic: str, partition: int, target: Sequence[int]) -> None:
+        self.throttle(topic)
+        super().start_move(topic, partition, target)
+
+    def throttle(self, topic: str) -> None:
+        """Brokers hear of configs from ZooKeeper, perhaps after a move has begun: this waits until all follow them.
+
+        They apply changes in the order in which they were made: who has the rate has the topic's config too.
+        """
+        alter(self._playground, topic, follower_replication_throttled_replicas="*")
+        for broker in self.broker_ids:
+            alter(self._playground, broker, **{FOLLOWER_RATE: FOLLOWERS_BPS})
+        wait_until(lambda: all(map(self._is_throttled, self.broker_ids)), "all brokers apply the rate")
+
+    def _is_throttled(self, broker: int) -> bool:
+        return applied(self._playground, broker, FOLLOWER_RATE) == FOLLOWERS_BPS
 
     def topic(self, name: str) -> list[tuple[int, tuple[int, ...], tuple[int, ...]]]:
         self._wait_until_known(name)

@@ -19,9 +19,10 @@ from kafkadash.execution.models import OrderType
 from kafkadash.execution.rollback import propose_back
 from kafkadash.execution.worker.fail_points import POINTS
 from kafkadash.monitoring.models import CollectorKind, CollectorRun
-from tests.agreement.runs import Requests, Run, alter
+from tests.agreement.runs import Requests, Run
 from tests.agreement.tools import Tools
 from tests.chaos.referee import Before, judge
+from tests.kafka_configs import alter
 from tests.proof.points import Points
 from tests.waiting import wait_until
 

@@ -33,9 +33,10 @@ from kafkadash.monitoring.models import (
     QuorumSnapshot,
     ReassignmentSnapshot,
 )
-from tests.agreement.runs import Requests, Run, alter
+from tests.agreement.runs import Requests, Run
 from tests.agreement.tools import Tools
 from tests.chaos.referee import Before, judge
+from tests.kafka_configs import alter
 from tests.proof.raw_reads import RawReading, RawReads
 from tests.stack.stack import Stack
 from tests.waiting import wait_until

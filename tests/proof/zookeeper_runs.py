@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 from kazoo.client import KazooClient
@@ -44,11 +45,12 @@ from kafkadash.planning.proposal import DRAIN, PlanInput
 from kafkadash.short_runs.models import ShortRun
 from kafkadash.short_runs.plans import plan_draft
 from kafkadash.throttle_removal.kind import KIND as REMOVAL
-from tests.agreement.runs import Run, alter
+from tests.agreement.runs import Run
 from tests.agreement.tools import Tools
 from tests.chaos.referee import Place, throttles_of
 from tests.contract.certificates import Authority, new_authority
 from tests.contract.test_zookeeper import write_batch
+from tests.kafka_configs import alter
 from tests.stack.stack import Stack
 from tests.waiting import wait_until
 
@@ -300,7 +302,7 @@ class Scenes:
 
     def _write_nothing(self, raw: KazooClient) -> None:
         """The rate of a broker that is down stays in ZooKeeper, which is not in charge any more."""
-        alter(self._playground, DRAINED, follower_replication_throttled_rate="100000")
+        wait_until(self._set_rate, "the KRaft controller takes a rate", READ_S)
         path = f"{znodes.BROKER_CONFIGS}/{DRAINED}"
         wait_until(lambda: ("broker", str(DRAINED), FOLLOWER_RATE) in self._raw_throttles(), "it is there", READ_S)
         with self._broker_down(raw):
@@ -311,6 +313,16 @@ class Scenes:
             assert KafkaErrorCode.ZOOKEEPER_NOT_IN_CHARGE in _codes_of(pack_value(refused.value.message))
             assert raw.get(path) == before
         alter(self._playground, DRAINED, follower_replication_throttled_rate=None)
+
+    def _set_rate(self) -> bool:
+        """False while a broker does not yet know that a KRaft controller is in charge."""
+        try:
+            alter(self._playground, DRAINED, follower_replication_throttled_rate="100000")
+        except KafkaException as refused:
+            if refused.args[0].code() != KafkaError.STALE_CTRL_EPOCH:
+                raise
+            return False
+        return True
 
     # --- asking the product ---
 
