@@ -157,13 +157,15 @@ class DriftFact:
 
 @dataclass(frozen=True, slots=True)
 class HangingFact:
-    """Transactions that hang, by the partitions that they hold back; ``since``: when the first of
-    them was seen.
+    """Transactions that hang, by the partitions that they hold back; ``since``: when the first of them was seen.
+
+    ``unread``: as many more may hang, and were too many to be read or kept.
     """
 
     transactions: int
     places: tuple[str, ...]
     since: datetime
+    unread: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -500,11 +500,11 @@ NAMED = 3
 
 def hanging_transaction(facts: ClusterFacts, at: datetime, _: datetime) -> Iterator[JudgedFinding]:
     if fact := facts.hanging:
-        message = coded(
-            FindingCode.TRANSACTIONS_HANG,
-            transactions=fact.transactions,
-            partitions=len(fact.places),
-            names=first_names(fact.places),
+        count = {"transactions": fact.transactions, "partitions": len(fact.places), "names": first_names(fact.places)}
+        message = (
+            coded(FindingCode.TRANSACTIONS_HANG_AT_LEAST, **count, unread=fact.unread)
+            if fact.unread
+            else coded(FindingCode.TRANSACTIONS_HANG, **count)
         )
         finding = counted_finding(FindingKind.HANGING_TRANSACTION, message, fact.transactions, "transaction", at)
         yield replace(finding, since=fact.since)

@@ -242,6 +242,7 @@ class FindingCode(StrEnum):
     RECORDS_LOST = "records-deleted-unread"
     MORE_RECORDS_LOST = "more-records-deleted-unread"
     TRANSACTIONS_HANG = "transactions-hang"
+    TRANSACTIONS_HANG_AT_LEAST = "transactions-hang-at-least"
     THROTTLES_ORPHANED = "orphan-throttles"
     MOVES_NEVER_END = "zombie-reassignments"
     RACKS_UNEVEN = "racks-uneven"

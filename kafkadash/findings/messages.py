@@ -188,6 +188,12 @@ FINDING_MESSAGES: Mapping[FindingCode, FindingTemplate] = {
         "{transactions:# hanging transaction|# hanging transactions}",
         "{names:names}",
     ),
+    FindingCode.TRANSACTIONS_HANG_AT_LEAST: _template(
+        "At least {transactions:# transaction hangs|# transactions hang} in {partitions:# partition|# partitions}: "
+        "consumers with read_committed stop there.",
+        "At least {transactions:# hanging transaction|# hanging transactions}",
+        "{names:names} · {unread:# more|# more} may hang: too many to be read at once",
+    ),
     # Canary
     FindingCode.CANARY_FAILED: _template(
         "Broker {broker} failed {probes:# canary probe|# canary probes} in a row.",

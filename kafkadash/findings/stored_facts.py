@@ -53,7 +53,7 @@ from kafkadash.monitoring.models import (
 from kafkadash.monitoring.partitions import PartitionShape
 from kafkadash.monitoring.quorum.rules import FLAPPING_WITHIN, LeaderTerm, leader_changes, recent_changes
 from kafkadash.monitoring.transactions.rules import TransactionVerdict
-from kafkadash.monitoring.transactions.stored import load_transactions
+from kafkadash.monitoring.transactions.stored import load_snapshot, read_transactions
 
 _MOST_TOPICS = 50
 """Topics that are looked into for names of partitions; their number comes from the figures of the cluster."""
@@ -148,12 +148,15 @@ def _canary_facts(cluster: Cluster, status: RefreshStatus) -> dict[str, Any]:
 
 
 def _transaction_facts(cluster: Cluster) -> dict[str, Any]:
-    stored = load_transactions(cluster)
+    snapshot = load_snapshot(cluster, gaps=False)
+    stored = read_transactions(snapshot)
     hanging = [each for each in stored if each.verdict is TransactionVerdict.HANGING]
     fact = None
-    if hanging:
+    if snapshot and hanging:
+        cut = snapshot.transaction_count - len(stored) if len(hanging) == len(stored) else 0
         since = datetime.fromtimestamp(min(each.seen_at for each in hanging), UTC)
-        fact = HangingFact(len(hanging), tuple(dict.fromkeys(each.name for each in hanging)), since)
+        places = tuple(dict.fromkeys(each.name for each in hanging))
+        fact = HangingFact(len(hanging), places, since, unread=snapshot.unasked + cut)
     return {"hanging": fact, "hanging_blind": any(each.is_blind for each in stored)}
 
 

@@ -263,6 +263,12 @@ class TestTransactions:
         names = ("a-0", "a-1", "b-0")
         assert found.message == coded(FindingCode.TRANSACTIONS_HANG, transactions=4, partitions=3, names=names)
 
+    def test_those_that_were_not_read_make_it_a_lower_bound(self) -> None:
+        [found] = evaluate(replace(WELL, hanging=HangingFact(4, ("a-0",), ago(hours=2), unread=7)), NOW).found
+        names = ("a-0",)
+        params = {"transactions": 4, "partitions": 1, "names": names, "unread": 7}
+        assert found.message == coded(FindingCode.TRANSACTIONS_HANG_AT_LEAST, **params)
+
     def test_one_in_doubt_closes_nothing(self) -> None:
         kind = FindingKind.HANGING_TRANSACTION
         assert not evaluate(WELL, NOW).cannot_tell(kind, "")

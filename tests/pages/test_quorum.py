@@ -55,6 +55,10 @@ def set_run(cluster: Cluster, **fields: Any) -> None:
     cluster.collector_runs.filter(kind=CollectorKind.QUORUM).update(**fields)
 
 
+LEVEL_20 = {"finalized": 20, "supported": [1, 20]}
+UNKNOWN_LEVEL = {"finalized": None, "supported": [0, 1]}
+
+
 class TestTheAnswer:
     def test_the_title_says_what_may_still_fail(self, demo: Cluster, get_page: GetPage) -> None:
         page = get_page(ADDRESS)
@@ -163,8 +167,9 @@ class TestTheAnswer:
         ("features", "words"),
         [
             ({"kraft.version": {"finalized": 1, "supported": [0, 1]}}, "KRaft, dynamic voters"),
-            ({"kraft.version": {"finalized": None, "supported": [0, 1]}}, "KRaft, static voters"),
-            ({"metadata.version": {"finalized": 20, "supported": [1, 20]}}, "KRaft, static voters"),
+            ({"kraft.version": UNKNOWN_LEVEL, "metadata.version": LEVEL_20}, "KRaft, static voters"),
+            ({"kraft.version": UNKNOWN_LEVEL}, ""),
+            ({"metadata.version": LEVEL_20}, "KRaft, static voters"),
             ({}, ""),
         ],
     )

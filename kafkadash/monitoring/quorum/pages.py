@@ -324,11 +324,11 @@ def _voter_kind(cluster: Cluster) -> str:
     Directory ids do not tell: a leader learns those of static voters from their fetches.
     """
     features = Capabilities.objects.filter(cluster=cluster).values_list("features", flat=True).first()
-    if not features:
-        return ""
+    levels = {name: feature["finalized"] for name, feature in (features or {}).items()}
+    if not any(levels.values()):
+        return ""  # no broker has told levels: a controller quorum always has one of metadata.version
     # Brokers do not report a level of 0 (KRaftMetadataCache.features); before 3.9 there was no other.
-    level = (features.get("kraft.version") or {}).get("finalized")
-    return "dynamic" if level else "static"
+    return "dynamic" if levels.get("kraft.version") else "static"
 
 
 class QuorumContext(TypedDict):

@@ -9,9 +9,10 @@ from kafkadash.monitoring.models import TransactionSnapshot
 from kafkadash.monitoring.transactions.rules import StableGap, StuckTransaction, TopicGaps
 
 
-def load_snapshot(cluster: Cluster | int) -> TransactionSnapshot | None:
-    """One query."""
-    return TransactionSnapshot.objects.filter(cluster=cluster, format=1).first()
+def load_snapshot(cluster: Cluster | int, *, gaps: bool = True) -> TransactionSnapshot | None:
+    """Return the cluster's row, where wanted without its gaps, which may be thousands. Takes one query."""
+    rows = TransactionSnapshot.objects.filter(cluster=cluster, format=1)
+    return (rows if gaps else rows.defer("gaps")).first()
 
 
 def read_transactions(snapshot: TransactionSnapshot | None) -> list[StuckTransaction]:
@@ -19,8 +20,8 @@ def read_transactions(snapshot: TransactionSnapshot | None) -> list[StuckTransac
 
 
 def load_transactions(cluster: Cluster | int) -> list[StuckTransaction]:
-    """Return the stored transactions without the gaps, which may be thousands. One query."""
-    return read_transactions(TransactionSnapshot.objects.filter(cluster=cluster, format=1).defer("gaps").first())
+    """Return the stored transactions. Takes one query."""
+    return read_transactions(load_snapshot(cluster, gaps=False))
 
 
 def read_gaps(snapshot: TransactionSnapshot | None, topics: Collection[str] | None = None) -> dict[str, TopicGaps]:
