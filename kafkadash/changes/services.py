@@ -83,7 +83,7 @@ def refuse_unready(row: ChangeRequest, digest: str) -> None:
 
 
 def judge(row: ChangeRequest, now: datetime) -> SubmissionFacts:
-    """Its checks and its risk, from stored rows no older than twice their interval. Raises Refused.
+    """Checks and risk of the change, from stored rows no older than twice their interval. Raises Refused.
 
     Every check of the content has to have passed; one that nobody could make counts as one that failed. Health
     matters only where no time that passes mends it: the rest is asked again when the change is about to run.

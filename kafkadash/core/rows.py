@@ -13,7 +13,7 @@ from django.db import connection, models, transaction
 
 @contextmanager
 def one_moment() -> Iterator[None]:
-    """Whatever is read inside stands as it stood at the first read, so that it adds up.
+    """Rows that are read inside stand as at the first read, so that they add up.
 
     Without it a move that ends between two reads is listed as running and as completed, or as neither. Inside a
     transaction of somebody else nothing is changed: how it reads was decided when it began.

@@ -16,7 +16,7 @@ from kafkadash.execution.engine.throttle_ledger import LedgerState
 from kafkadash.monitoring.models import ThrottledResource
 
 RUN_FORMAT = 1
-"""Of what the rows of a run mean. Whoever changes that so that an older version would do wrong with it counts up."""
+"""Version of the meaning of a run's rows. Count it up with a change that an older version would misread."""
 
 
 class RunOutcome(models.TextChoices):

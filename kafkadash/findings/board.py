@@ -259,7 +259,7 @@ class FindingRow:
 
     @property
     def url(self) -> str:
-        """Its own page; '' while it is not stored."""
+        """Return the address of its own page; '' while it is not stored."""
         return f"{_findings_url(self.cluster.slug)}{self.row.public_id}/" if self.row else ""
 
     @property
@@ -940,7 +940,7 @@ _BACK: Mapping[str, Callable[[str], str]] = {
     "board": lambda _: reverse("findings:board"),
     "overview": lambda slug: reverse("findings:overview", args=[slug]),
 }
-"""Where a finding can be acknowledged, beside its own page: the person stays there."""
+"""Pages beside its own where a finding can be acknowledged; the person stays there."""
 
 
 def _change_owner(request: HttpRequest, slug: str, finding_id: str, *, take: bool) -> HttpResponse:

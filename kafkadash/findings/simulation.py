@@ -50,7 +50,7 @@ class HitPartition(NamedTuple):
 
     @property
     def leader_then(self) -> int | None:
-        """Its leader if that lives, else the first that is left; None if nobody is."""
+        """Return its leader if that is alive, else the first replica that is; None if none is."""
         leader = self.partition.leader
         return leader if leader in self.left else next(iter(self.left), None)
 

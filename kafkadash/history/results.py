@@ -223,7 +223,7 @@ def stream_tables(
 
 
 def _read_table(content: bytes | None, path: str, kind: ResultKind, columns: Sequence[str]) -> Any:
-    """Whatever Arrow says of bytes that are in memory is about the bytes: reading them is over."""
+    """Turn any error of Arrow on bytes in memory into one about the bytes: reading them is over."""
     import pyarrow as pa
     from pyarrow import parquet
 

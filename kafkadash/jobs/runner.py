@@ -165,7 +165,7 @@ def claim(job_id: UUID) -> JobClaim | None:
 
 
 def may_stop(user: User, job: Job) -> bool:
-    """Whoever asked for it may, and administrators of its cluster."""
+    """Allow the person who asked for the job, and administrators of its cluster."""
     return job.requested_by_id == user.pk or is_allowed(user, MANAGE, job.cluster)
 
 

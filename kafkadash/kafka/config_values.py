@@ -13,9 +13,9 @@ _BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 MIN_ISR = "min.insync.replicas"
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 REMOTE_STORAGE = "remote.storage.enable"
-"""Whether older segments of the topic go to tiered storage (KIP-405)."""
+"""Topic config that sends older segments to tiered storage (KIP-405)."""
 COPY_UNTIERED_ONLY = "follower.fetch.last.tiered.offset.enable"
-"""Whether a broker's new replicas copy only what is not in tiered storage yet (KIP-1023, Kafka 4.3)."""
+"""Broker config by which new replicas copy only what is not in tiered storage yet (KIP-1023, Kafka 4.3)."""
 
 
 def may_elect_uncleanly(key: str, value: str | None) -> bool:

@@ -916,7 +916,7 @@ class Capabilities(models.Model):
 
 
 class CanaryPoint(models.Model):
-    """One probe of the canary. ``readings``: {broker: ``monitoring.canary.rules.CanaryReading`` as JSON}."""
+    """Probe of the canary. ``readings``: {broker: ``monitoring.canary.rules.CanaryReading`` as JSON}."""
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="canary_points")
     format = models.PositiveSmallIntegerField(default=1)

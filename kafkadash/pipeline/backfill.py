@@ -30,7 +30,7 @@ from kafkadash.pipeline.work import PipelineWork, WorkScope, works
 LATE = timedelta(hours=6)
 _EDGE = timedelta(minutes=2)
 LEFT_OUT = frozenset({ResultKind.QUORUM_ROLLUP})
-"""Of hours as of minutes: a change is counted from the refresh before it, which may be hours before what is read."""
+"""Kinds that are not merged again: a change is counted from the refresh before it, perhaps hours before the range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def do_coarser(lake: FactLake, begin: datetime, end: datetime, now: datetime, sa
 
 
 def _hours_within(begin: datetime, end: datetime) -> range:
-    """Whole hours only."""
+    """Cut the range to whole hours."""
     return range(-(-int(begin.timestamp()) // 3600), int(end.timestamp()) // 3600)
 
 
@@ -132,7 +132,7 @@ def flushed_in(manifest: str) -> str:
 
 
 def whole_minutes(begin: datetime, end: datetime) -> LakeSpan:
-    """Whole minutes only."""
+    """Cut the range to whole minutes."""
     first, last = begin.timestamp(), end.timestamp()
     return LakeSpan(int(-(-first // 60)), int(last // 60) - 1)
 

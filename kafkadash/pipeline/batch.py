@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 RECENT = 12
 """Refreshes before the first minute touched."""
 RECENT_OF_GROUPS = 20
-"""Of a group whose coordinator is silent every second time, a worker's ten samples are of nineteen refreshes."""
+"""Refreshes that hold ten samples of a group whose coordinator is silent every second time."""
 
 HOURS_BACK = 6
 """A cluster that was looked at more seldom than that has no window."""

@@ -179,7 +179,7 @@ def _take_file(store: PipelineStore, intake: FlushIntake, kind: SegmentKind, fil
 
 
 def _inspect_file(store: PipelineStore, kind: SegmentKind, file: str) -> tuple[int, set[int]] | SegmentSetAside:
-    """Its rows, and the minutes in which they were observed."""
+    """Return the rows of the file, and the minutes in which they were observed."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -51,7 +51,7 @@ class PipelineStore:
             return None
 
     def write(self, name: str, content: bytes) -> None:
-        """Whole or not at all: written beside and renamed, where renaming is more than a copy; else one PUT."""
+        """Write the file completely or not at all: beside it and renamed where renaming is no copy, else by one PUT."""
         folder, _, last = name.rpartition("/")
         if not self.object_store:
             self.files.create_dir(f"{self.path}/{folder}", recursive=True)

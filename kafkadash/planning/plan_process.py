@@ -142,7 +142,7 @@ def _serialize_problems(problems: Sequence[InputProblem]) -> list[dict[str, Any]
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Whole or not at all."""
+    """Write the file completely or not at all."""
     unfinished = path.with_suffix(".unfinished")
     unfinished.write_bytes(content)
     unfinished.replace(path)

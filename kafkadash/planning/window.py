@@ -89,7 +89,7 @@ class WindowBar:
 
     @property
     def end_has_room(self) -> bool:
-        """Its time can stand over the bar without touching those of the window."""
+        """Return whether its time fits above the bar, apart from the times of the window."""
         return self.run_end is not None and 20 <= self._at(self.run_end) <= 80
 
     @property

@@ -128,7 +128,7 @@ log = structlog.get_logger(__name__)
 KIND = "reassign.verify"
 DEADLINE_S = 180.0
 SMALL_BYTES = 1_000_000
-"""Whoever may look at a cluster may verify as much."""
+"""Largest file that everybody who may watch the cluster may have verified."""
 _READ, _ASKED = 0.3, 0.7
 _SHARES = {"read": (0.0, _READ, "read.json"), "judge": (_ASKED, 1.0, "judged.json")}
 """Shares of the job's progress, and the file with the answer."""

@@ -112,7 +112,7 @@ def _listing_tells(move: RunRow, seen: ClusterObservation) -> bool:
 
 
 def is_topic_gone(row: PartitionMove, seen: ClusterObservation) -> bool:
-    """Its topic is not there, or is another one of the same name."""
+    """Return whether its topic is gone, or is another one of the same name."""
     topic = seen.topics.get(row.topic)
     if topic is None or (row.topic, row.partition) not in seen.partitions:
         return True
@@ -169,7 +169,7 @@ def ask_operator(move: RunRow, now: datetime) -> RunRow | None:
 
 
 def _reconcile_unread(move: RunRow, seen: ClusterObservation, mode: RunMode, now: datetime) -> MoveUpdate:
-    """Its topic is described by nobody, so how it ends cannot be told. A cancel needs no more than the listing."""
+    """Decide on a move whose topic cannot be described: its outcome is unknown. A cancel only needs the listing."""
     if not _listing_tells(move, seen) or (mode is not RunMode.CANCELLING and move.state is not RowState.CANCELLING):
         return MoveUpdate(move)
     listed = seen.unread_listed.get(move.key)

@@ -160,7 +160,7 @@ class NotElected(CodedReason, code=RowReasonCode.NOT_ELECTED):
 
 
 class EndUntold(CodedReason, code=RowReasonCode.UNTOLD):
-    """Its topic is described to nobody any more, so nobody can tell how it ended."""
+    """Nobody may describe its topic any more, so its outcome is unknown."""
 
     topic: str
 

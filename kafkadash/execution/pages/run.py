@@ -205,7 +205,7 @@ def _order_notice(order: Order) -> RunNotice:
 
 
 def _queue_notice(execution: Execution, now: datetime) -> RunNotice:
-    """Its place in the queue of the cluster, or why it does not begin though it is its turn."""
+    """Return its place in the queue of the cluster, or why it does not begin at its turn."""
     if execution.blocked:
         since = f" for {format_duration((now - execution.blocked_at).total_seconds())}" if execution.blocked_at else ""
         until = " until the window ends" if execution.request.not_after else ""
@@ -299,7 +299,7 @@ class ThrottleNow:
 
     @property
     def lowest_apart(self) -> bool:
-        """Its figure can stand beside that of the rate without touching it."""
+        """Return whether its figure fits beside that of the rate."""
         return (self.rate - self.lowest) / self.top > _APART
 
     @property

@@ -938,7 +938,7 @@ class _MovingRows:
         return _DecidedStart(taken, orders, rows, changed)
 
     def _measure(self, decided: _DecidedStart, seen: ClusterSnapshot) -> None:
-        """Its figures. A fault in them keeps nobody from what moves: then the last ones stay, with their age."""
+        """Write the run's figures. A fault in them stops no move: the last ones stay, with their age."""
         execution, now = self._running.execution, self._running.now()
         try:
             ended = [t.after for t in decided.changed if t.after.ended and not t.before.ended]

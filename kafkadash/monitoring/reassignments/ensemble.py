@@ -62,7 +62,7 @@ _SKEW = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class EnsembleReading:
-    """One refresh's reading of ZooKeeper. ``known_batch``: the legacy znode of the last good reading."""
+    """Reading of ZooKeeper by a refresh. ``known_batch``: the legacy znode of the last good reading."""
 
     facts: ZooKeeperFacts
     earlier: ReassignmentBatch | None
@@ -109,7 +109,7 @@ class EnsembleReading:
 
     @property
     def _is_copy(self) -> bool:
-        """Whether the controller of KRaft writes the znodes, after what it has done."""
+        """Return whether the KRaft controller writes the znodes, after its own changes."""
         return self.facts.controller is not None and self.facts.controller.migrating
 
     def _batch_of(self, row: OngoingReassignment) -> ReassignmentBatch | None:

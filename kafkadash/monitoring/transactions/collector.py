@@ -96,7 +96,7 @@ def _find_limit(cluster: Cluster) -> float | None:
 
 
 def _ask_producers(asking: CollectContext, places: Iterable[tuple[str, int]]) -> _Opened:
-    """Where nobody answers, nothing is known; that is no failure of the refresh."""
+    """Return nothing where no leader answers, which does not fail the refresh."""
     wanted: dict[str, set[int]] = {}
     for topic, number in places:
         wanted.setdefault(topic, set()).add(number)

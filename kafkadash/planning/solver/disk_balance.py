@@ -26,7 +26,7 @@ import numpy as np
 from kafkadash.planning.solver.demand import NOBODY, Flags, Ints, PlacementDemand, SolverAnswer
 
 OF_SHARE = 0.2
-"""Where large partitions leave the other brokers less than the mean, they are to be within so much of eps of that."""
+"""Share of eps within which the other brokers must be of their mean, where large partitions leave them less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +261,7 @@ def _number_replicas(rows: Ints, racks: Ints, many: int) -> Ints:
 
 
 BEYOND_NEED = 0.005
-"""Of the mean: so much more than the need a broker may give or get at the last step, which ends at eps - 0.5 %."""
+"""Share of the mean that a broker may give or get beyond its need at the last step, which ends at eps - 0.5 %."""
 PARTNERS = 8
 NEIGHBOURS = 8
 """Replicas of nearly the wanted size that are looked at when the first may not go there."""
@@ -272,7 +272,7 @@ DETOURS = 200
 """Tries to bring a broker within eps by way of one that has to give again itself."""
 
 Pair = tuple[int, int, int, int, int]
-"""Who gives, who takes, the bytes wanted, the most bytes to settle it, and the most that leaves both within eps."""
+"""Giver, taker, the bytes wanted, the most bytes to settle it, and the most that leaves both within eps."""
 
 
 class RackDisks:
