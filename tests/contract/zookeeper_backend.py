@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from tests.contract import raw
@@ -11,8 +12,7 @@ from tests.kafka_configs import alter, applied
 from tests.waiting import wait_until
 
 FOLLOWER_RATE = "follower.replication.throttled.rate"
-FOLLOWERS_BPS = str(THROTTLE // 2)
-"""Another rate than the tool sets, so that a broker that has this one is known to have heard of it."""
+FOLLOWERS_BPS = THROTTLE // 2
 
 
 class ZooKeeperBackend(KraftBackend):
@@ -20,6 +20,7 @@ class ZooKeeperBackend(KraftBackend):
 
     name = "zookeeper"
     has_quorum = False
+    _throttles = 0
 
     @property
     def zookeeper_servers(self) -> tuple[str, ...]:
@@ -36,15 +37,16 @@ class ZooKeeperBackend(KraftBackend):
     def throttle(self, topic: str) -> None:
         """Brokers hear of configs from ZooKeeper, perhaps after a move has begun: this waits until all follow them.
 
-        They apply changes in the order in which they were made: who has the rate has the topic's config too.
+        They apply changes in the order in which they were made: who has the rate has the topic's config too. No two
+        rates are equal, because a broker may still have that of an earlier move.
         """
+        self._throttles += 1
+        rate = str(FOLLOWERS_BPS - self._throttles)
         alter(self._playground, topic, follower_replication_throttled_replicas="*")
         for broker in self.broker_ids:
-            alter(self._playground, broker, **{FOLLOWER_RATE: FOLLOWERS_BPS})
-        wait_until(lambda: all(map(self._is_throttled, self.broker_ids)), "all brokers apply the rate")
-
-    def _is_throttled(self, broker: int) -> bool:
-        return applied(self._playground, broker, FOLLOWER_RATE) == FOLLOWERS_BPS
+            alter(self._playground, broker, **{FOLLOWER_RATE: rate})
+        told = partial(applied, self._playground, name=FOLLOWER_RATE)
+        wait_until(lambda: {told(broker) for broker in self.broker_ids} == {rate}, "all brokers apply the rate")
 
     def topic(self, name: str) -> list[tuple[int, tuple[int, ...], tuple[int, ...]]]:
         self._wait_until_known(name)
