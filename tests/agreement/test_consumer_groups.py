@@ -25,6 +25,7 @@ from kafkadash.kafka.mutations import WireClient
 from kafkadash.monitoring.models import CollectorKind, GroupState
 from tests.agreement.conftest import Refresher, TopicMaker
 from tests.agreement.tools import Tools
+from tests.committed import commit_offsets
 from tests.kafka_releases import NEWER_PROTOCOL
 from tests.waiting import wait_until
 
@@ -209,7 +210,7 @@ def test_consumer_groups__commits_outside_of_the_log__equal_describe(
     end = {index: span.end for index, span in admin.log_spans({topic: [0, 1]}, deadline=DEADLINE).spans[topic].items()}
     group = f"{topic}-outside"
     consumer = Consumer({"bootstrap.servers": playground.bootstrap, "group.id": group, "enable.auto.commit": False})
-    consumer.commit(offsets=[TopicPartition(topic, 0, end[0] + 1000), TopicPartition(topic, 1, 1)], asynchronous=False)
+    commit_offsets(consumer, [TopicPartition(topic, 0, end[0] + 1000), TopicPartition(topic, 1, 1)])
     consumer.close()
     janitor = AdminClient({"bootstrap.servers": playground.bootstrap})
     for future in janitor.delete_records([TopicPartition(topic, 1, 5)]).values():

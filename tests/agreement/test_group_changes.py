@@ -23,6 +23,7 @@ from tests.agreement.short_runs import DEADLINE_S, queue, step_until
 from tests.agreement.test_cluster_facts import run_command
 from tests.agreement.test_consumer_groups import rows
 from tests.agreement.tools import Tools
+from tests.committed import commit_offsets
 from tests.kafka_releases import NEWER_PROTOCOL
 from tests.waiting import wait_until
 
@@ -64,7 +65,7 @@ def join(playground: KafkaPlayground) -> Iterator[Join]:
 
         wait_until(is_assigned, f"{group} has partitions", DEADLINE_S)
         offsets = [TopicPartition(topic, partition, offset) for partition, offset in COMMITTED.items()]
-        consumer.commit(offsets=offsets, asynchronous=False)
+        commit_offsets(consumer, offsets)
         return consumer
 
     yield joined

@@ -27,6 +27,7 @@ from kafkadash.monitoring.groups.window import members_of, read_group
 from kafkadash.monitoring.models import CollectorKind, GroupState, UnjudgedGroup
 from tests.agreement.conftest import Refresher, TopicMaker
 from tests.agreement.tools import Tools
+from tests.committed import commit_offsets
 from tests.contract import raw
 from tests.waiting import wait_until
 
@@ -304,7 +305,7 @@ def test_open_transaction__that_holds_a_group__is_noted_with_the_producer_of_kaf
     producer.begin_transaction()
     producer.produce(topic, b"open")
     producer.flush(DEADLINE)
-    consumer.commit(offsets=[KafkaPartition(topic, 0, 2)], asynchronous=False)  # behind the marker, as Java commits it
+    commit_offsets(consumer, [KafkaPartition(topic, 0, 2)])  # behind the marker, as Java commits it
 
     def judged() -> GroupState:
         refresh(CollectorKind.GROUPS)

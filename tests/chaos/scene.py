@@ -30,6 +30,7 @@ from kafkadash.devtools.embedded.process import ServerError
 from kafkadash.devtools.playground.load import MIB, LoadTopic, load_topics
 from tests.agreement.tools import Tools
 from tests.chaos.second_installation import SecondInstallation
+from tests.committed import commit_offsets
 from tests.stack.stack import Shape, Stack
 from tests.waiting import wait_until
 
@@ -235,7 +236,7 @@ class Scene:
     def _commit(self) -> None:
         servers = {"bootstrap.servers": self.stack.playground.bootstrap, "log_level": 0}
         consumer = Consumer({**servers, "group.id": WATCHERS, "enable.auto.commit": False})
-        consumer.commit(offsets=[TopicPartition(ELSEWHERE, 0, 1)], asynchronous=False)
+        commit_offsets(consumer, [TopicPartition(ELSEWHERE, 0, 1)])
         consumer.close()
 
     def leader(self) -> str:

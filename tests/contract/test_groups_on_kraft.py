@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from kafkadash.kafka.api import ClusterConnection, Offsets
 from kafkadash.kafka.mutations import WireClient
+from tests.committed import commit_offsets
 from tests.contract.kraft_backend import KraftBackend
 from tests.contract.timing import in_time
 from tests.hostile_member import HOSTILE_ASSIGNMENTS, hostile_member
@@ -28,7 +29,7 @@ def commit(kraft: KraftBackend, group: str, topic: str, offset: int) -> None:
     servers = ",".join(kraft.connection.bootstrap_servers)
     consumer = Consumer({"bootstrap.servers": servers, "group.id": group, "enable.auto.commit": False})
     try:
-        consumer.commit(offsets=[TopicPartition(topic, index, offset) for index in range(3)], asynchronous=False)
+        commit_offsets(consumer, [TopicPartition(topic, index, offset) for index in range(3)])
     finally:
         consumer.close()
 

@@ -14,6 +14,7 @@ from playwright.sync_api import BrowserContext, expect
 from kafkadash.devtools.playground.load import LoadTopic, load_topics
 from kafkadash.group_changes.errors import GroupErrorCode
 from tests.agreement.test_group_changes import committed
+from tests.committed import commit_offsets
 from tests.e2e.item_changes import approve_by, run_change, submit_proposal
 from tests.e2e.product import CHECKOUT, Product
 from tests.e2e.test_elections import widen
@@ -33,7 +34,7 @@ def member(product: Product) -> Iterator[tuple[str, Consumer]]:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": name, "enable.auto.commit": False})
     consumer.subscribe([name])
     wait_until(lambda: consumer.poll(0.1) is None and bool(consumer.assignment()), "it has the partition", 30)
-    consumer.commit(offsets=[TopicPartition(name, 0, 1)], asynchronous=False)
+    commit_offsets(consumer, [TopicPartition(name, 0, 1)])
     yield name, consumer
     consumer.close()
     product.tools.run("topics", "--delete", "--topic", name)

@@ -11,6 +11,7 @@ from playwright.sync_api import BrowserContext, expect
 
 from kafkadash.devtools.playground.load import LoadTopic, load_topics
 from tests.agreement.test_consumer_groups import printed
+from tests.committed import commit_offsets
 from tests.e2e.moves import opened, was_never_reloaded
 from tests.e2e.product import Product
 
@@ -33,7 +34,7 @@ def test_lag_of_a_group__comes_back_from_spark_as_kafkas_own_tool_tells_it(
     bootstrap = product.playground.bootstrap
     load_topics(bootstrap, [LoadTopic(TOPIC, partitions=1, rf=1, fill_bytes=200_000)])
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": GROUP})
-    consumer.commit(offsets=[TopicPartition(TOPIC, 0, 7)], asynchronous=False)
+    commit_offsets(consumer, [TopicPartition(TOPIC, 0, 7)])
     consumer.close()
     told = printed(product.tools)[GROUP][TOPIC, 0].lag
     assert told

@@ -44,6 +44,7 @@ from kafkadash.kafka.connect import admin_for, close_all, run_canary
 from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.monitoring.collection import RefreshOutcome, ensure_runs, refresh
 from kafkadash.monitoring.models import BrokerState, ClusterState, Collection, CollectorRun, TopicState
+from tests.committed import commit_offsets
 from tests.contract.certificates import Authority, new_authority
 from tests.contract.identity_provider import AUDIENCE, CLIENT, CLIENT_SECRET, ISSUER, IdentityProvider, reply
 from tests.embedded_plugin import RUN_FOLDER
@@ -464,7 +465,7 @@ def two_groups(secure: Secure) -> Iterator[list[str]]:
     server, names = secure.playground.bootstrap, ["may-go", "must-stay"]
     for name in names:
         consumer = Consumer({"bootstrap.servers": server, "group.id": name, "enable.auto.commit": False})
-        consumer.commit(offsets=[TopicPartition("orders", 0, 0)], asynchronous=False)
+        commit_offsets(consumer, [TopicPartition("orders", 0, 0)])
         consumer.close()
     yield names
     client, commits = AdminClient({"bootstrap.servers": server}), "__consumer_offsets"

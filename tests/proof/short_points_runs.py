@@ -25,6 +25,7 @@ from kafkadash.topics.deletion import KIND as DELETION
 from kafkadash.topics.growth import KIND as GROWTH
 from tests.agreement.test_consumer_groups import rows
 from tests.agreement.tools import Tools
+from tests.committed import commit_offsets
 from tests.proof.points import Points
 from tests.waiting import wait_until
 
@@ -120,7 +121,7 @@ class ShortRounds:
     def _commit(self, group: str, topic: str) -> None:
         """Make the group by a commit, and wait until it is stored."""
         consumer = Consumer({"bootstrap.servers": self._playground.bootstrap, "group.id": group})
-        consumer.commit(offsets=[TopicPartition(topic, 0, COMMITTED)], asynchronous=False)
+        commit_offsets(consumer, [TopicPartition(topic, 0, COMMITTED)])
         consumer.close()
         stored = GroupState.objects.filter(cluster=self._cluster, name=group, gone_at=None)
         wait_until(stored.exists, f"group {group} is stored", READ_S)
