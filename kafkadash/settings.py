@@ -91,6 +91,7 @@ INSTALLED_APPS = [
     "django_structlog",
     "kafkadash.accounts",
     "kafkadash.clusters",
+    "kafkadash.notifications",
     "kafkadash.jobs",
     "kafkadash.monitoring",
     "kafkadash.export",
@@ -208,6 +209,7 @@ CELERY_TASK_ROUTES = {
     "execute_items": {"queue": "execute"},
     "write_segments": {"queue": "collect"},
     "ingest": {"queue": "collect"},
+    "notify": {"queue": "notify"},
 }
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
@@ -295,6 +297,8 @@ KEEP_LEADERS_HOURS = env.float("KEEP_LEADERS_HOURS", default=24 * 30)
 KEEP_GONE_HOURS = env.float("KEEP_GONE_HOURS", default=24 * 30)
 KEEP_ENDED_REASSIGNMENTS_HOURS = env.float("KEEP_ENDED_REASSIGNMENTS_HOURS", default=24 * 30)
 KEEP_CLOSED_FINDINGS_HOURS = env.float("KEEP_CLOSED_FINDINGS_HOURS", default=24 * 90)
+# Messages to receivers of notifications, with their events.
+KEEP_NOTIFICATIONS_HOURS = env.float("KEEP_NOTIFICATIONS_HOURS", default=24 * 30)
 # Rows of runs that ended; their reports stay with their requests.
 KEEP_MOVES_HOURS = env.float("KEEP_MOVES_HOURS", default=24 * 180)
 # Segments in their folder, whether a pipeline has read them or not.
@@ -338,7 +342,20 @@ ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_SESSION_REMEMBER = False
 ACCOUNT_LOGOUT_ON_GET = False
-EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
+# Mail server for notifications, such as smtp+tls://user:password@mail.example.com:587; none if empty.
+EMAIL_URL = env.str("EMAIL_URL", default="")
+if EMAIL_URL:
+    vars().update(env.email_url("EMAIL_URL"))
+else:
+    EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
+EMAIL_TIMEOUT = 10
+EMAIL_FROM = env.str("EMAIL_FROM", default="")
+# Address of kafkadash for people, such as https://kafkadash.example.com; without it notifications have no links.
+PUBLIC_URL = env.str("PUBLIC_URL", default="")
+# Networks that are not public and in which receivers of notifications may be, such as 10.20.0.0/16.
+NOTIFICATION_NETWORKS: list[str] = env.networks("NOTIFICATION_NETWORKS")
+# Where PagerDuty takes events; accounts in the EU have https://events.eu.pagerduty.com/v2/enqueue.
+PAGERDUTY_URL = env.str("PAGERDUTY_URL", default="https://events.pagerduty.com/v2/enqueue")
 
 # Sign-in attempts are counted in the database, so the count survives a restart and holds across processes.
 CACHES: dict[str, Any] = {

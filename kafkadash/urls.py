@@ -28,6 +28,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("kafkadash.throttle_removal.urls")),
     path("", include("kafkadash.move_cancels.urls")),
     path("", include("kafkadash.clusters.urls")),
+    path("", include("kafkadash.notifications.urls")),
     path("", include("kafkadash.jobs.urls")),
     path("", include("kafkadash.ops.urls")),
     path("login/", public(account.login), name="account_login"),

@@ -15,6 +15,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models.functions import Now
 from django.http import HttpRequest
+from django.urls import reverse
 
 from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.accounts.services import record
@@ -39,6 +40,9 @@ from kafkadash.changes.state_machine import (
 from kafkadash.clusters.access import APPROVE, users_allowed
 from kafkadash.core.events import changed
 from kafkadash.core.messages import CodedMessage, coded
+from kafkadash.notifications.errors import NotificationCode
+from kafkadash.notifications.models import EventStep, EventSubject
+from kafkadash.notifications.outbox import build_event, record_events
 
 CHANGE = "change"
 """Name of the hint of one change request; its key is ``change:42``."""
@@ -161,9 +165,49 @@ def move(
             after={**_audit_fields(after), **(also or {})},
             request=request,
         )
+        if after.state is not before.state:
+            _tell_receivers(change, before.state, after.state, now)
         if change.first_step_id is not None and after.state is not before.state:
             _stop_later_steps(change, after.state, rules, now, clean=clean)
     return after
+
+
+_STEPS: Mapping[ChangeState, tuple[EventStep, NotificationCode]] = {
+    ChangeState.PROPOSED: (EventStep.WAITING, NotificationCode.CHANGE_WAITING),
+    ChangeState.APPROVED: (EventStep.APPROVED, NotificationCode.CHANGE_APPROVED),
+    ChangeState.DECLINED: (EventStep.DECLINED, NotificationCode.CHANGE_DECLINED),
+    ChangeState.STALE: (EventStep.STALE, NotificationCode.CHANGE_STALE),
+    ChangeState.EXECUTING: (EventStep.STARTED, NotificationCode.CHANGE_STARTED),
+    ChangeState.DONE: (EventStep.ENDED, NotificationCode.CHANGE_ENDED),
+    ChangeState.CANCELLED: (EventStep.ENDED, NotificationCode.CHANGE_ENDED),
+    ChangeState.FAILED: (EventStep.ENDED, NotificationCode.CHANGE_ENDED),
+    ChangeState.EXPIRED: (EventStep.ENDED, NotificationCode.CHANGE_ENDED),
+}
+
+
+def _tell_receivers(change: ChangeRequest, before: ChangeState, state: ChangeState, now: datetime) -> None:
+    """Record what receivers are told of. A run that goes on after a pause is no news."""
+    resumed = before is ChangeState.PAUSED and state is ChangeState.EXECUTING
+    if state in _STEPS and not resumed:
+        step, code = _STEPS[state]
+        params = {"number": change.pk, "title": change.title}
+        if step is EventStep.ENDED:
+            params["state"] = state.value
+        path = reverse("changes:request", args=[change.pk])
+        record_events(
+            [
+                build_event(
+                    change.cluster,
+                    EventSubject.CHANGE,
+                    str(change.pk),
+                    step,
+                    coded(code, **params),
+                    now,
+                    kind=change.kind,
+                    path=path,
+                )
+            ]
+        )
 
 
 def _refuse_before_its_turn(change: ChangeRequest) -> None:

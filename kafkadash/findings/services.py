@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -13,6 +13,7 @@ import structlog
 from django.conf import settings
 from django.db import connection, transaction
 from django.http import HttpRequest
+from django.urls import reverse
 
 from kafkadash.accounts import services as audit
 from kafkadash.accounts.models import User
@@ -20,7 +21,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.core.errors import UserError
 from kafkadash.core.events import changed
 from kafkadash.core.messages import message_columns
-from kafkadash.core.status import is_stale
+from kafkadash.core.status import HealthState, is_stale
 from kafkadash.findings.errors import OnCallErrorCode
 from kafkadash.findings.judgement import KnownFindings, evaluate, is_trusted, judge_reading, reconcile
 from kafkadash.findings.kinds import FactSource, FindingKind
@@ -28,6 +29,8 @@ from kafkadash.findings.kinds import JudgedFinding as Found
 from kafkadash.findings.models import Finding, Judgement
 from kafkadash.findings.stored_facts import age_facts, facts_of
 from kafkadash.monitoring.freshness import read_statuses
+from kafkadash.notifications.models import EventStep, EventSubject, NotificationEvent
+from kafkadash.notifications.outbox import build_event, record_events
 
 log = structlog.get_logger(__name__)
 
@@ -62,12 +65,19 @@ def judge(cluster_id: int, now: datetime) -> bool:
             for row in Finding.objects.filter(cluster=cluster, closed_at=None, kind__in=list(FindingKind))
         ]
         steps = reconcile(known, evaluation, now)
-        Finding.objects.bulk_create(_new_finding(cluster, finding, opens) for finding, opens in steps.begin)
+        began = Finding.objects.bulk_create(_new_finding(cluster, finding, opens) for finding, opens in steps.begin)
+        opened = [row for row in began if row.opened_at is not None]
+        escalated: list[Finding] = []
         rewritten: list[Finding] = []
         only_seen: dict[datetime, list[int]] = defaultdict(list)
         for seen in steps.seen:
+            was = HealthState(seen.known.row.state)
             if _update_finding(seen.known.row, seen.finding, seen.looks, opens=seen.opens):
                 rewritten.append(seen.known.row)
+                if seen.opens:
+                    opened.append(seen.known.row)
+                elif seen.known.opened and HealthState(seen.known.row.state).severity < was.severity:
+                    escalated.append(seen.known.row)
             elif seen.finding.taken_at != seen.known.seen_at:
                 only_seen[seen.finding.taken_at].append(seen.known.row.pk)
         Finding.objects.bulk_update(rewritten, [*_SAID, "history", "looks", "opened_at", "seen_at"])
@@ -77,17 +87,49 @@ def judge(cluster_id: int, now: datetime) -> bool:
             Finding.objects.filter(pk=gone.row.pk).update(closed_at=at)
         if steps.drop:
             Finding.objects.filter(pk__in=[gone.row.pk for gone in steps.drop]).delete()
+        closed = [(gone.row, at) for gone, at in steps.close]
+        record_events(_list_events(cluster, opened, escalated, closed))
         stamp: dict[str, Any] = {"judged_at": now}
         if ended := [at for gone, at in steps.close if not _only_began(gone.row)]:
             stamp["last_closed_at"] = max(ended)
         Judgement.objects.update_or_create(cluster=cluster, defaults=stamp)
-    opened = any(opens for _, opens in steps.begin) or any(seen.opens for seen in steps.seen)
-    return opened or bool(steps.close)
+    return bool(opened or steps.close)
 
 
 def _only_began(row: Finding) -> bool:
     """True where nothing was read yet of a new cluster: that the first data came closes nothing that was wrong."""
     return row.kind in (FindingKind.STALE, FindingKind.UNREACHABLE) and row.since is None
+
+
+def _list_events(
+    cluster: Cluster,
+    opened: Iterable[Finding],
+    escalated: Iterable[Finding],
+    closed: Iterable[tuple[Finding, datetime]],
+) -> Iterator[NotificationEvent]:
+    """Yield what receivers are told of. That nothing was read yet of a new cluster is no news."""
+    for row in opened:
+        if not _only_began(row):
+            yield _build_event(cluster, row, EventStep.OPENED, row.seen_at)
+    for row in escalated:
+        yield _build_event(cluster, row, EventStep.ESCALATED, row.seen_at)
+    for row, at in closed:
+        yield _build_event(cluster, row, EventStep.CLOSED, at)
+
+
+def _build_event(cluster: Cluster, row: Finding, step: EventStep, at: datetime) -> NotificationEvent:
+    return build_event(
+        cluster,
+        EventSubject.FINDING,
+        row.public_id,
+        step,
+        row.message,
+        at,
+        kind=row.kind,
+        state=row.state,
+        path=reverse("findings:finding", args=[cluster.slug, row.public_id]),
+        runbook=reverse("findings:runbook", args=[row.kind]),
+    )
 
 
 def judge_ages(now: datetime) -> list[str]:

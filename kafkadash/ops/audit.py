@@ -103,6 +103,14 @@ ACTIONS: Mapping[str, Mapping[str, str]] = {
         "allowed_lag.removed": "removed a lag threshold",
     },
     "Findings": {"finding.acknowledged": "acknowledged a finding", "finding.released": "released a finding"},
+    "Notifications": {
+        "receiver.added": "added a receiver",
+        "receiver.changed": "changed a receiver",
+        "receiver.removed": "removed a receiver",
+        "receiver.key_renewed": "made a new key of a receiver",
+        "receiver.route_added": "added a route",
+        "receiver.route_removed": "removed a route",
+    },
     "Users": {
         "role.given": "granted a role",
         "role.removed": "revoked a role",

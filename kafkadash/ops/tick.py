@@ -33,6 +33,9 @@ from kafkadash.live.publisher import publish_keys
 from kafkadash.monitoring import schedule
 from kafkadash.monitoring.collection import ensure_runs
 from kafkadash.monitoring.tasks import collect
+from kafkadash.notifications import delivery
+from kafkadash.notifications.routing import route_events
+from kafkadash.notifications.tasks import notify
 from kafkadash.ops import retention
 from kafkadash.ops.health import clock_set_back_s, read_clock, record_beat
 from kafkadash.short_runs import worker as short_runs
@@ -42,6 +45,14 @@ from kafkadash.short_runs.tasks import execute_items
 log = structlog.get_logger(__name__)
 
 PRUNE_EVERY_S = 600.0
+_LEASED = (
+    runs.RUNS,
+    short_runs.RUNS,
+    schedule.COLLECTORS,
+    flusher.WRITERS,
+    ingests.INGEST,
+    delivery.TARGETS,
+)
 _last_prune = 0.0
 
 
@@ -52,6 +63,7 @@ def tick() -> None:
     now = read_clock()
     ensure_runs()
     flusher.ensure_writer()
+    route_events(now)
     _dispatch()
     dispatch_due_jobs()
     _judge_ages(now)  # before what only tidies up: nothing that fails there may keep a silent cluster green
@@ -65,7 +77,7 @@ def _follow_clock() -> None:
     with transaction.atomic():
         if seconds := clock_set_back_s():
             log.warning("tick.clock_set_back", seconds=round(seconds, 1))
-            for of in (runs.RUNS, short_runs.RUNS, schedule.COLLECTORS, flusher.WRITERS, ingests.INGEST):
+            for of in _LEASED:
                 lease.set_back(of, seconds)
 
 
@@ -77,6 +89,7 @@ def _dispatch() -> None:
         (collect, schedule.claim_due, schedule.hand_back),
         (write_segments, flusher.claim_due, flusher.hand_back),
         (ingest, ingests.claim_due, ingests.hand_back),
+        (notify, delivery.claim_due, delivery.hand_back),
     )
     for task, claim_due, hand_back in dues:
         if not _send(task, claim_due(), hand_back):
@@ -121,6 +134,7 @@ def _prune_now_and_then(now: datetime) -> None:
         "moves": forget_old_moves(),
         "items": forget_old_items(),
         "findings": prune_findings(now),
+        "notifications": delivery.forget_old(now),
         "drafts": delete_untouched(),
         "plans": prune_artifacts(),
         "sessions": forget_expired(now),

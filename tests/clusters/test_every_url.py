@@ -36,6 +36,7 @@ from kafkadash.live.consumer import NOT_ALLOWED, NOT_SIGNED_IN, judge
 from kafkadash.live.panels import PANELS
 from kafkadash.monitoring.groups.names import slug_of
 from kafkadash.monitoring.models import BrokerState, GroupState, ReassignmentSnapshot, TopicState
+from kafkadash.notifications.models import NotificationTarget, TargetKind
 from kafkadash.short_runs.kinds import encode_items
 from kafkadash.short_runs.state import PlannedItem
 from kafkadash.verify.job import KIND as VERIFY
@@ -118,6 +119,14 @@ def _reassignment(cluster: Cluster) -> str:
         seq=1,
     )
     return row.public_id
+
+
+def _receiver() -> int:
+    name = f"receiver {uuid.uuid4().hex[:8]}"
+    row = NotificationTarget.objects.create(
+        name=name, kind=TargetKind.WEBHOOK, address="https://hooks.test/", shown="https://hooks.test/…", secret="key"
+    )
+    return row.pk
 
 
 def _finding(cluster: Cluster) -> str:
@@ -228,6 +237,8 @@ ARGUMENTS: dict[str, Callable[[Cluster], str]] = {
     "number": _change,
     "event_id": lambda cluster: str(record("jobs", "cluster.identified", cluster, cluster=cluster.slug).pk),
     "verify_id": _verification,
+    "receiver": lambda _: str(_receiver()),
+    "service": lambda _: TargetKind.WEBHOOK.value,
     "kind": lambda _: FindingKind.BROKER_DOWN.value,
 }
 

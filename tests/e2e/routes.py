@@ -121,11 +121,17 @@ SIGNED_IN: Mapping[str, Sequence[str]] = {
     "account/password/": ["/account/password/"],
     "account/sessions/": ["/account/sessions/"],
 }
-# Seen by an administrator. {test} is a connection test that has ended.
+# Seen by an administrator. {test} is a connection test that has ended, {receiver} one of notifications.
 SETTINGS = {
     "settings/": ["/settings/"],
     "settings/register/": ["/settings/register/"],
     "settings/roles/": ["/settings/roles/"],
+    "settings/notifications/": ["/settings/notifications/"],
+    "settings/notifications/new/<slug:service>/": [
+        "/settings/notifications/new/webhook/",
+        "/settings/notifications/new/email/",
+    ],
+    "settings/notifications/<int:receiver>/": ["{receiver}"],
     "settings/clusters/<slug:slug>/": ["/settings/clusters/demo/", "/settings/clusters/never/"],
     "settings/clusters/<slug:slug>/roles/": ["/settings/clusters/demo/roles/"],
     "settings/clusters/<slug:slug>/lag/": ["/settings/clusters/demo/lag/"],
@@ -209,6 +215,11 @@ FORMS = {
     "audit/export/",
     "settings/clusters/<slug:slug>/enabled/",
     "settings/clusters/<slug:slug>/test/",
+    "settings/notifications/<int:receiver>/routes/",
+    "settings/notifications/<int:receiver>/routes/remove/",
+    "settings/notifications/<int:receiver>/test/",
+    "settings/notifications/<int:receiver>/key/",
+    "settings/notifications/<int:receiver>/remove/",
     "settings/test/",
     "settings/tests/<uuid:job_id>/cancel/",
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
@@ -234,11 +235,18 @@ def test_pages__of_the_settings__have_nothing_wrong(
 ) -> None:
     told = worlds["demo"].told
     assert told
-    visitor = Visitor(new_context(storage_state=admins_session).new_page(), SCREENS / "settings")
+    page = new_context(storage_state=admins_session).new_page()
+    page.goto("/settings/notifications/new/webhook/")
+    page.get_by_label("Name").fill("on-call")
+    page.get_by_label("URL").fill("https://hooks.example.com/kafka")
+    page.get_by_role("button", name="Add receiver").click()
+    expect(page.locator("h1")).to_contain_text("on-call")
+    receiver = urlsplit(page.url).path
+    visitor = Visitor(page, SCREENS / "settings")
     for route, addresses in SETTINGS.items():
         for number, address in enumerate(addresses):
             says = [told.cluster_id] if number == 0 and route in NAMES_ITS_ID else ()
-            visitor.visit(address.format(test=tested), f"{_name(route)}{number or ''}", shows=says)
+            visitor.visit(address.format(test=tested, receiver=receiver), f"{_name(route)}{number or ''}", shows=says)
     assert not visitor.wrong, "\n".join(visitor.wrong)
 
 

@@ -192,6 +192,7 @@ def test_a_service_gets_only_the_secrets_it_needs(name: str) -> None:
         "pipeline": set(),
         "beat": queue,
         "worker-tick": queue | signing,
+        "worker-notify": queue | {"FIELD_KEYS", "EMAIL_URL"},
     }
     given = set(SERVICES[name]["environment"]) & set(SECRET_NAMES)
     assert given == needed.get(name, queue | signing | {"FIELD_KEYS"})

@@ -19,10 +19,21 @@ from kafkadash.accounts.models import User
 from kafkadash.accounts.services import record
 from kafkadash.changes import kinds
 from kafkadash.changes.models import ChangeRequest, Comment, RequestState
-from kafkadash.clusters.models import Role
+from kafkadash.clusters.models import Cluster, Role
 from kafkadash.execution.engine.state import RowState
 from kafkadash.execution.models import Execution, ThrottleEntry
 from kafkadash.monitoring.models import MoveOutcome
+from kafkadash.notifications.errors import NotificationCode
+from kafkadash.notifications.models import (
+    EventStep,
+    EventSubject,
+    NotificationEvent,
+    NotificationItem,
+    NotificationMessage,
+    NotificationRoute,
+    NotificationTarget,
+    TargetKind,
+)
 from tests.changes.parcels import PARCELS, approved, propose
 from tests.conftest import new_user, signed_in
 from tests.execution.stored_runs import figures, moves, progressed, requested, row_now, running
@@ -94,6 +105,7 @@ SETTINGS = {
     "settings_cluster": "/settings/clusters/demo/",
     "settings_roles": "/settings/clusters/demo/roles/",
     "settings_roles_everywhere": "/settings/roles/",
+    "settings_notifications": "/settings/notifications/",
     "settings_policy": "/settings/clusters/demo/policy/",
     "settings_topic_rules": "/settings/clusters/demo/topic-rules/",
     "settings_lag": "/settings/clusters/demo/lag/",
@@ -108,6 +120,23 @@ def add_rows(prefix: str) -> None:
         ReassignmentFactory.create(cluster=cluster)
         if n == 4:
             silent(cluster, NOW - timedelta(minutes=12), error="refused")
+
+
+def _add_receiver(name: str, cluster: Cluster) -> None:
+    target = NotificationTarget.objects.create(name=name, kind=TargetKind.EMAIL, address="a@b.test", shown="a@b.test")
+    NotificationRoute.objects.create(target=target, cluster=cluster)
+    message = NotificationMessage.objects.create(target=target, public_id=name, created_at=NOW, send_at=NOW)
+    event = NotificationEvent.objects.create(
+        cluster=cluster,
+        subject=EventSubject.TEST,
+        subject_id="1",
+        step=EventStep.TESTED,
+        message_code=NotificationCode.TEST,
+        message_params={"target": name, "person": "vera"},
+        occurred_at=NOW,
+        routed=True,
+    )
+    NotificationItem.objects.create(delivery=message, event=event, target=target)
 
 
 @pytest.fixture(scope="module")
@@ -143,6 +172,7 @@ def _counted() -> dict[str, list[int | Exception]]:
             ended(demo, MoveOutcome.COMPLETED, NOW - timedelta(minutes=1), partition=200_000 + 10 * round_ + n)
             point(group_seen(demo, f"reader-{round_}-{n}", {("payments.ledger", n): STALLED}), 20 + n, 100)
             propose(demo, operator)
+            _add_receiver(f"receiver-{round_}-{n}", demo)
             Comment.objects.create(request=change, user=viewer, user_name="vera", text="?")
             approved(change, new_user(f"ann{round_}-{n}", Role.APPROVER))
             record(operator, "change.edited", change)

@@ -34,7 +34,7 @@ MORE = 2
 """So many threads, sockets or files more are no growth: a pool lent one more connection, a page was being served."""
 SHAPE = Shape(racks=("a", "a", "b"), controllers=1)
 PACE = {"INTERVAL_METADATA": "5", "INTERVAL_LOG_DIRS": "5", "INTERVAL_CONFIGS": "5", "INTERVAL_REASSIGNMENTS": "5"}
-PRODUCT = ("web", "worker-tick", "worker-collect", "worker-jobs", "worker-execute", "beat")
+PRODUCT = ("web", "worker-tick", "worker-collect", "worker-jobs", "worker-execute", "worker-notify", "beat")
 DRAINED = 1
 
 

@@ -73,6 +73,7 @@ class Shape:
     collects: int = 1
     jobs: int = 1
     executes: int = 1
+    notifies: int = 1
     beats: int = 1
 
 
@@ -295,6 +296,7 @@ class Stack:
             "worker-collect": self.shape.collects,
             "worker-jobs": self.shape.jobs,
             "worker-execute": self.shape.executes,
+            "worker-notify": self.shape.notifies,
             "beat": self.shape.beats,
         }
         for number in range(1, self.shape.webs + 1):

@@ -310,7 +310,8 @@ def web_service(port: int) -> DemoService:
 def workers_and_beat() -> list[DemoService]:
     """The tick has a worker of its own, so that clusters that do not answer can never hold it up; so have runs.
 
-    So have jobs: what people ask for, a plan or a file of a million rows, keeps no collector waiting.
+    So have jobs, because a plan or a file of a million rows must keep no collector waiting, and notifications, because
+    a receiver may not answer.
     """
     return [
         DemoService(
@@ -326,6 +327,7 @@ def workers_and_beat() -> list[DemoService]:
         DemoService(
             "worker-execute", (*_CELERY, *_WORKER, "-c", "2", "-Q", "execute", "-n", "execute@%h"), WORKER_STAGE
         ),
+        DemoService("worker-notify", (*_CELERY, *_WORKER, "-c", "2", "-Q", "notify", "-n", "notify@%h"), WORKER_STAGE),
         DemoService("beat", (*_CELERY, "beat", "--pidfile="), BEAT_STAGE, _QUEUE),
     ]
 
@@ -668,6 +670,11 @@ class DemoSupervisor:
         }
         self._folder.write_environment(self._environment)
         self._environment |= {"KAFKADASH_VAR": str(self._folder.path), "LOG_JSON": "false", "PYTHONUNBUFFERED": "1"}
+        self._environment |= {
+            "PUBLIC_URL": given.get("PUBLIC_URL") or f"http://{LOOPBACK}:{self._port}",
+            # Receivers of notifications may be on this machine, to try them.
+            "NOTIFICATION_NETWORKS": given.get("NOTIFICATION_NETWORKS") or f"{LOOPBACK}/32",
+        }
 
     def _embedded_database(self) -> str:
         server = EmbeddedPostgres(self._folder.path)

@@ -1,0 +1,291 @@
+"""POST to an address that a person typed: by a deadline, to allowed networks only, without redirects or proxies.
+
+The host name is resolved once, and what is connected is the address that was checked: a name server that answers
+differently a moment later changes nothing.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import httpcore
+import httpx
+
+from kafkadash.core.errors import UserError
+from kafkadash.core.messages import CodedMessage, coded
+from kafkadash.notifications.errors import DeliveryErrorCode
+
+MOST_ANSWER_BYTES = 64_000
+MOST_SHOWN = 200
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class DeliveryFailed(UserError):
+    """A try that was not accepted; ``message`` says why.
+
+    ``final``: another try would be answered in the same way. ``retry_after_s``: what the receiver asked for.
+    """
+
+    def __init__(
+        self,
+        message: CodedMessage,
+        *,
+        final: bool = False,
+        status: int | None = None,
+        answer: str = "",
+        retry_after_s: float = 0,
+    ) -> None:
+        super().__init__(message)
+        self.final = final
+        self.status = status
+        self.answer = answer
+        self.retry_after_s = retry_after_s
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiverAnswer:
+    """Accepted request: HTTP status, and the first characters of the answer."""
+
+    status: int | None
+    text: str
+
+
+def post(
+    url: str,
+    body: bytes,
+    headers: Mapping[str, str],
+    *,
+    networks: Sequence[Network],
+    seconds: float,
+    trust: ssl.SSLContext | None = None,
+) -> ReceiverAnswer:
+    """Send the body, and return the answer if its status is 2xx; at most ``MOST_ANSWER_BYTES`` of it are read.
+
+    ``networks``: allowed beside public addresses. Raises DeliveryFailed, within ``seconds``.
+    """
+    parts = httpx.URL(url)
+    backend = _GuardedBackend(networks, time.monotonic() + seconds)
+    sent = {"User-Agent": "kafkadash", "Content-Type": "application/json", **headers}
+    try:
+        with (
+            httpx.Client(
+                transport=_GuardedTransport(backend, trust or ssl.create_default_context()),
+                timeout=seconds,
+                follow_redirects=False,
+                trust_env=False,
+            ) as client,
+            client.stream("POST", parts, content=body, headers=sent) as response,
+        ):
+            status, retry_after = response.status_code, response.headers.get("retry-after", "")
+            text = _read_start(response.iter_bytes()) if status < 300 or status >= 400 else ""
+    except DeliveryFailed:
+        raise
+    except (httpx.TimeoutException, TimeoutError):
+        raise DeliveryFailed(coded(DeliveryErrorCode.SLOW, host=parts.host, seconds=seconds)) from None
+    except (httpx.RemoteProtocolError, httpx.DecodingError, UnicodeError):
+        raise DeliveryFailed(coded(DeliveryErrorCode.ANSWER_UNUSABLE, host=parts.host)) from None
+    except (httpx.TransportError, OSError) as error:
+        raise DeliveryFailed(_describe_failure(parts.host, error)) from None
+    if status < 300:
+        return ReceiverAnswer(status, text)
+    code = DeliveryErrorCode.REDIRECTS if status < 400 else DeliveryErrorCode.STATUS
+    raise DeliveryFailed(
+        coded(code, host=parts.host, status=status),
+        final=status in (400, 413, 422),
+        status=status,
+        answer=text,
+        retry_after_s=float(retry_after) if retry_after.isdecimal() and len(retry_after) < 6 else 0,
+    )
+
+
+def is_allowed_address(address: Address, networks: Sequence[Network]) -> bool:
+    """Return whether a receiver may be at this address: a public one, or one in an allowed network."""
+    own = _reached_address(address)
+    if any(own in network for network in networks if network.version == own.version):
+        return True
+    return own.is_global and not own.is_multicast
+
+
+def _reached_address(address: Address) -> Address:
+    """Return the IPv4 address that an IPv6 one leads to: mapped, by 6to4, or by NAT64 (RFC 6052); else itself."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    if address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address.ipv4_mapped or address.sixtofour or address
+
+
+def _read_start(parts: Iterator[bytes]) -> str:
+    """Return the start of an answer for the list of deliveries, control characters left out."""
+    data = b""
+    for part in parts:
+        data += part
+        if len(data) >= MOST_ANSWER_BYTES:
+            break
+    text = data[: 4 * MOST_SHOWN].decode("utf-8", "replace")
+    return "".join(each if each.isprintable() else " " for each in text)[:MOST_SHOWN].strip()
+
+
+def _describe_failure(host: str, error: Exception) -> CodedMessage:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return coded(DeliveryErrorCode.TLS_FAILED, host=host, detail=cause.verify_message)
+        if isinstance(cause, ssl.SSLError):
+            return coded(DeliveryErrorCode.TLS_FAILED, host=host, detail=cause.reason or "no TLS server")
+        if isinstance(cause, OSError) and cause.strerror:
+            return coded(DeliveryErrorCode.UNREACHABLE, host=host, detail=cause.strerror.lower())
+        cause = cause.__cause__ or cause.__context__
+    return coded(DeliveryErrorCode.UNREACHABLE, host=host, detail="the connection was closed")
+
+
+class _GuardedTransport(httpx.BaseTransport):
+    """Transport over connections of a guarded backend."""
+
+    def __init__(self, backend: _GuardedBackend, trust: ssl.SSLContext) -> None:
+        self._pool = httpcore.ConnectionPool(ssl_context=trust, network_backend=backend, max_connections=1)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        url = request.url
+        asked = httpcore.Request(
+            method=request.method,
+            url=httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+            headers=request.headers.raw,
+            content=request.stream,
+            extensions=request.extensions,
+        )
+        try:
+            answer = self._pool.handle_request(asked)
+        except httpcore.TimeoutException as error:
+            raise httpx.ReadTimeout(str(error)) from error
+        except (httpcore.ProtocolError, httpcore.UnsupportedProtocol) as error:
+            raise httpx.RemoteProtocolError(str(error)) from error
+        except httpcore.NetworkError as error:
+            raise httpx.ReadError(str(error)) from error
+        return httpx.Response(answer.status, headers=answer.headers, stream=_AnswerStream(answer))
+
+    def close(self) -> None:
+        self._pool.close()
+
+
+class _AnswerStream(httpx.SyncByteStream):
+    """Body of an answer, which may end early in any of the ways of its connection."""
+
+    def __init__(self, answer: httpcore.Response) -> None:
+        self._answer = answer
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            yield from self._answer.iter_stream()
+        except httpcore.TimeoutException as error:
+            raise httpx.ReadTimeout(str(error)) from error
+        except httpcore.ProtocolError as error:
+            raise httpx.RemoteProtocolError(str(error)) from error
+        except httpcore.NetworkError as error:
+            raise httpx.ReadError(str(error)) from error
+
+    def close(self) -> None:
+        self._answer.close()
+
+
+class _GuardedBackend(httpcore.NetworkBackend):
+    """Connects to checked addresses; all that it connects ends at one time."""
+
+    def __init__(self, networks: Sequence[Network], until: float) -> None:
+        self._networks = networks
+        self._until = until
+        self._inner = httpcore.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        addresses = resolve_host(host, port, self._until)
+        allowed = [each for each in addresses if is_allowed_address(each, self._networks)]
+        if not allowed:
+            raise DeliveryFailed(
+                coded(DeliveryErrorCode.ADDRESS_FORBIDDEN, host=host, address=str(addresses[0])), final=False
+            )
+        failure: Exception | None = None
+        for index, address in enumerate(allowed):
+            share = _seconds_left(self._until) / (len(allowed) - index)
+            try:
+                stream = self._inner.connect_tcp(str(address), port, share, local_address, socket_options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failure = error
+            else:
+                return _DeadlineStream(stream, self._until)
+        assert failure is not None
+        raise failure
+
+
+class _DeadlineStream(httpcore.NetworkStream):
+    """Stream whose reads and writes end at one time, however slowly bytes arrive."""
+
+    def __init__(self, inner: httpcore.NetworkStream, until: float) -> None:
+        self._inner = inner
+        self._until = until
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._inner.read(max_bytes, _seconds_left(self._until))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._inner.write(buffer, _seconds_left(self._until))
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        stream = self._inner.start_tls(ssl_context, server_hostname, _seconds_left(self._until))
+        return _DeadlineStream(stream, self._until)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)
+
+
+def resolve_host(host: str, port: int, until: float) -> list[Address]:
+    """Return the addresses of a host. Raises DeliveryFailed, and TimeoutError where the name server does not answer.
+
+    A name server that does not answer cannot be interrupted: its thread is left to end by itself.
+    """
+    found: list[list[Address] | None] = []
+
+    def look_up() -> None:
+        try:
+            rows = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+            found.append([ipaddress.ip_address(str(row[4][0]).partition("%")[0]) for row in rows])
+        except (OSError, UnicodeError):
+            found.append(None)
+
+    thread = threading.Thread(target=look_up, name="resolve-receiver", daemon=True)
+    thread.start()
+    thread.join(_seconds_left(until))
+    if not found:
+        raise TimeoutError
+    if not found[0]:
+        raise DeliveryFailed(coded(DeliveryErrorCode.HOST_UNKNOWN, host=host))
+    return found[0]
+
+
+def _seconds_left(until: float) -> float:
+    """Raises httpcore.ReadTimeout when there are none."""
+    left = until - time.monotonic()
+    if left <= 0:
+        raise httpcore.ReadTimeout
+    return left

@@ -1,0 +1,43 @@
+"""Events for receivers, recorded in the transaction of what they tell of: both are stored, or neither."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.core.messages import CodedMessage, message_columns
+from kafkadash.notifications.models import EventStep, EventSubject, NotificationEvent
+
+
+def build_event(
+    cluster: Cluster,
+    subject: EventSubject,
+    subject_id: str,
+    step: EventStep,
+    message: CodedMessage,
+    occurred_at: datetime,
+    *,
+    kind: str = "",
+    state: str = "",
+    path: str = "",
+    runbook: str = "",
+) -> NotificationEvent:
+    """Return an event that is not stored yet. ``path`` and ``runbook`` are pages of kafkadash."""
+    return NotificationEvent(
+        cluster=cluster,
+        subject=subject,
+        subject_id=subject_id,
+        step=step,
+        kind=kind,
+        state=state,
+        path=path,
+        runbook=runbook,
+        occurred_at=occurred_at,
+        **message_columns(message, "message"),
+    )
+
+
+def record_events(events: Iterable[NotificationEvent]) -> None:
+    """Store events, inside the caller's transaction. The tick routes them (``routing.route_events``)."""
+    NotificationEvent.objects.bulk_create(events)

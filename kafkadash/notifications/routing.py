@@ -1,0 +1,224 @@
+"""Fan-out of recorded events: once a second, each becomes part of a message to every receiver with a fitting route."""
+
+from __future__ import annotations
+
+import secrets
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Count, Max
+
+from kafkadash.notifications.models import (
+    EventStep,
+    EventSubject,
+    MessageState,
+    NotificationEvent,
+    NotificationItem,
+    NotificationMessage,
+    NotificationRoute,
+    NotificationTarget,
+    TargetKind,
+)
+from kafkadash.notifications.rules import STORM_WITHIN, RouteFilter, RouteHours, RouteTraffic
+
+MOST_EVENTS = 5_000
+"""Events that are routed in one transaction; the next second takes the others."""
+
+_OPENING = (EventStep.OPENED, EventStep.ESCALATED)
+
+
+def filter_of(route: NotificationRoute) -> RouteFilter:
+    return RouteFilter(
+        cluster=route.cluster_id,
+        findings=route.findings,
+        changes=route.changes,
+        severity=route.severity,
+        kinds=frozenset(route.kinds),
+        hours=RouteHours(route.time_zone, frozenset(route.weekdays), route.begins, route.ends),
+    )
+
+
+def route_events(now: datetime) -> int:
+    """Bind events that wait to messages, in one transaction; return how many there were.
+
+    A closing goes to the receivers that were sent the opening, whatever the hour. Takes one query where none waits.
+    """
+    with transaction.atomic():
+        waiting = NotificationEvent.objects.filter(routed=False).order_by("pk")
+        events = list(waiting.select_for_update(skip_locked=True, no_key=True)[:MOST_EVENTS])
+        if not events:
+            return 0
+        routes = NotificationRoute.objects.filter(target__enabled=True).select_related("target").order_by("pk")
+        table = _RouteTable.load(list(routes), events, now)
+        chosen: dict[NotificationRoute, list[NotificationEvent]] = defaultdict(list)
+        for event in events:
+            for route in table.choose(event):
+                chosen[route].append(event)
+        _store_messages(chosen, now)
+        NotificationEvent.objects.filter(pk__in=[event.pk for event in events]).update(routed=True)
+    return len(events)
+
+
+@dataclass(slots=True)
+class _RouteTable:
+    """Routes by their targets, and which targets were told of findings that close or escalate now."""
+
+    filters: Mapping[int, Sequence[tuple[NotificationRoute, RouteFilter]]]
+    informed: dict[str, dict[int, NotificationRoute]]
+    now: datetime
+
+    @classmethod
+    def load(
+        cls, routes: Sequence[NotificationRoute], events: Sequence[NotificationEvent], now: datetime
+    ) -> _RouteTable:
+        filters: dict[int, list[tuple[NotificationRoute, RouteFilter]]] = defaultdict(list)
+        for route in routes:
+            filters[route.target_id].append((route, filter_of(route)))
+        subjects = {each.subject_id for each in events if each.step in (EventStep.CLOSED, EventStep.ESCALATED)}
+        informed: dict[str, dict[int, NotificationRoute]] = defaultdict(dict)
+        items = NotificationItem.objects.filter(
+            event__subject=EventSubject.FINDING, event__subject_id__in=subjects, event__step__in=_OPENING
+        )
+        known = {route.pk: route for route in routes}
+        for subject, target, used in items.values_list("event__subject_id", "target_id", "delivery__route_id"):
+            if target in filters:
+                informed[subject][target] = known.get(used or 0) or filters[target][0][0]
+        return cls(filters, informed, now)
+
+    def choose(self, event: NotificationEvent) -> list[NotificationRoute]:
+        """Return at most one route of each target, the oldest that fits."""
+        if event.subject == EventSubject.FINDING and event.step == EventStep.CLOSED:
+            return list(self.informed[event.subject_id].values())
+        found = []
+        for target, routes in self.filters.items():
+            for route, wanted in routes:
+                if self._takes(wanted, event):
+                    found.append(route)
+                    if event.step in _OPENING:
+                        self.informed[event.subject_id][target] = route
+                    break
+        return found
+
+    def _takes(self, wanted: RouteFilter, event: NotificationEvent) -> bool:
+        if event.subject == EventSubject.FINDING:
+            return wanted.takes_finding(event.cluster_id, event.kind, event.state, self.now)
+        return wanted.takes_change(event.cluster_id, self.now)
+
+
+def _store_messages(chosen: Mapping[NotificationRoute, Sequence[NotificationEvent]], now: datetime) -> None:
+    held = {
+        message.route_id: message
+        for message in NotificationMessage.objects.select_for_update(no_key=True).filter(
+            route__in=chosen.keys(), state=MessageState.HELD
+        )
+    }
+    traffic = _load_traffic(chosen, now)
+    messages: list[NotificationMessage] = []
+    items: list[NotificationItem] = []
+    for route, taken in chosen.items():
+        events = _drop_early_closings(route.target, taken)
+        own_held = held.get(route.pk)
+        alone, others = _part_closings(route.target, events, own_held)
+        parts: list[tuple[Sequence[NotificationEvent], datetime | None]] = [([event], None) for event in alone]
+        if own_held is not None:
+            items += [_item(own_held, event) for event in others]
+        elif others:
+            digest_at = traffic.get(route.pk, RouteTraffic()).digest_at(len(others), now)
+            split = _split_events(route.target, others, digest=digest_at is not None)
+            parts += [(part, digest_at) for part in split]
+        for part, digest_at in parts:
+            message = _build_message(route, now, digest_at)
+            messages.append(message)
+            items += [_item(message, event) for event in part]
+    NotificationMessage.objects.bulk_create(messages)
+    NotificationItem.objects.bulk_create(items, batch_size=1_000)
+
+
+def _drop_early_closings(
+    target: NotificationTarget, events: Sequence[NotificationEvent]
+) -> Sequence[NotificationEvent]:
+    """Leave out closings that would resolve an incident of PagerDuty too early.
+
+    Findings that a digest opened share one incident: the last one that closes resolves it.
+    """
+    closed = {event.subject_id for event in events if event.step == EventStep.CLOSED}
+    if target.kind != TargetKind.PAGERDUTY or not closed:
+        return events
+    openings = NotificationItem.objects.filter(target=target, event__step__in=_OPENING, delivery__digest=True)
+    digest_of = dict(
+        openings.filter(event__subject_id__in=closed).order_by("-pk").values_list("event__subject_id", "delivery_id")
+    )
+    members: dict[int, set[str]] = defaultdict(set)
+    for digest, subject in openings.filter(delivery__in=set(digest_of.values())).values_list(
+        "delivery_id", "event__subject_id"
+    ):
+        members[digest].add(subject)
+    everyone = {subject for own in members.values() for subject in own}
+    over = set(
+        NotificationEvent.objects.filter(subject_id__in=everyone, step=EventStep.CLOSED).values_list(
+            "subject_id", flat=True
+        )
+    )
+    last = {digest: max(own & closed) for digest, own in members.items() if own <= over and own & closed}
+    return [
+        event
+        for event in events
+        if event.step != EventStep.CLOSED
+        or event.subject_id not in digest_of
+        or last.get(digest_of[event.subject_id]) == event.subject_id
+    ]
+
+
+def _part_closings(
+    target: NotificationTarget, events: Sequence[NotificationEvent], held: NotificationMessage | None
+) -> tuple[list[NotificationEvent], list[NotificationEvent]]:
+    """Return closings that are sent alone, because each resolves an incident of PagerDuty, and the other events.
+
+    A closing whose opening is held is told with it.
+    """
+    if target.kind != TargetKind.PAGERDUTY:
+        return [], list(events)
+    waits = set(held.events.values_list("subject_id", flat=True)) if held else set()
+    alone = [event for event in events if event.step == EventStep.CLOSED and event.subject_id not in waits]
+    return alone, [event for event in events if event not in alone]
+
+
+def _split_events(
+    target: NotificationTarget, events: Sequence[NotificationEvent], *, digest: bool
+) -> Iterable[Sequence[NotificationEvent]]:
+    """Split events into messages. PagerDuty takes one event at a time, because each has an incident of its own."""
+    if digest or target.kind != TargetKind.PAGERDUTY:
+        return [events]
+    return [[event] for event in events]
+
+
+def _build_message(route: NotificationRoute, now: datetime, digest_at: datetime | None) -> NotificationMessage:
+    return NotificationMessage(
+        target=route.target,
+        route=route,
+        public_id=new_message_id(),
+        digest=digest_at is not None,
+        state=MessageState.HELD if digest_at and digest_at > now else MessageState.WAITING,
+        created_at=now,
+        send_at=digest_at or now,
+    )
+
+
+def new_message_id() -> str:
+    return f"n-{secrets.token_hex(12)}"
+
+
+def _item(message: NotificationMessage, event: NotificationEvent) -> NotificationItem:
+    return NotificationItem(delivery=message, event=event, target=message.target)
+
+
+def _load_traffic(routes: Iterable[NotificationRoute], now: datetime) -> dict[int, RouteTraffic]:
+    rows = (
+        NotificationMessage.objects.filter(route__in=list(routes), send_at__gt=now - STORM_WITHIN)
+        .values("route_id")
+        .annotate(count=Count("items"), newest=Max("send_at"))
+    )
+    return {row["route_id"]: RouteTraffic(row["count"], row["newest"]) for row in rows}

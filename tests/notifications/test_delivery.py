@@ -1,0 +1,346 @@
+"""From a recorded event to a receiver: who is sent what, storms, failures, and what is never connected."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import ipaddress
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.core import mail
+from pytest_django.fixtures import Settings
+
+from kafkadash.accounts.models import User
+from kafkadash.notifications import delivery
+from kafkadash.notifications.delivery import claim_due, deliver, forget_old, queue_test
+from kafkadash.notifications.errors import DeliveryErrorCode
+from kafkadash.notifications.guarded_http import is_allowed_address
+from kafkadash.notifications.models import (
+    EventStep,
+    MessageState,
+    NotificationEvent,
+    NotificationMessage,
+    NotificationTarget,
+    TargetKind,
+)
+from kafkadash.notifications.routing import route_events
+from kafkadash.notifications.rules import STORM_EVENTS, STORM_WITHIN
+from tests.conftest import new_user
+from tests.factories import NOW
+from tests.notifications.conftest import MakeTarget, Tell
+from tests.notifications.receivers import LocalReceiver
+
+pytestmark = pytest.mark.django_db
+
+
+def send(target: NotificationTarget) -> int:
+    """Route what waits, and send it whatever pause there is."""
+    route_events(datetime.now(UTC))
+    NotificationTarget.objects.filter(pk=target.pk).update(next_at=NOW)
+    return deliver(target.pk)
+
+
+def newest(target: NotificationTarget) -> NotificationMessage:
+    return target.messages.order_by("-pk")[0]
+
+
+class TestRouting:
+    def test_each_receiver_is_sent_an_event_once(self, make_target: MakeTarget, tell: Tell) -> None:
+        first, second = make_target(), make_target(severity="critical")
+        first.routes.create()
+        tell(state="warning")
+        assert route_events(NOW) == 1
+        assert (first.messages.count(), second.messages.count()) == (1, 0)
+        assert route_events(NOW) == 0
+
+    def test_a_closing_goes_to_whoever_was_sent_the_opening(self, make_target: MakeTarget, tell: Tell) -> None:
+        told, others = make_target(severity="critical"), make_target(findings=False, changes=True)
+        tell("f-1")
+        tell("f-2", state="warning")
+        route_events(NOW)
+        tell("f-1", EventStep.CLOSED)
+        tell("f-2", EventStep.CLOSED, state="warning")
+        route_events(NOW)
+        assert [each.subject_id for each in newest(told).events.all()] == ["f-1"]
+        assert (told.messages.count(), others.messages.count()) == (2, 0)
+
+    def test_what_becomes_critical_is_news_to_a_route_of_critical_findings(
+        self, make_target: MakeTarget, tell: Tell
+    ) -> None:
+        target = make_target(severity="critical")
+        tell(state="warning")
+        tell(step=EventStep.ESCALATED)
+        route_events(NOW)
+        tell(step=EventStep.CLOSED)
+        route_events(NOW)
+        steps = [event.step for message in target.messages.order_by("pk") for event in message.events.all()]
+        assert steps == [EventStep.ESCALATED, EventStep.CLOSED]
+
+    def test_nothing_is_sent_to_a_disabled_receiver(self, make_target: MakeTarget, tell: Tell) -> None:
+        target = make_target()
+        NotificationTarget.objects.update(enabled=False)
+        tell()
+        route_events(NOW)
+        assert (target.messages.count(), NotificationEvent.objects.filter(routed=False).count()) == (0, 0)
+
+
+class TestStorms:
+    def test_hundreds_in_a_minute_are_two_messages(self, make_target: MakeTarget, tell: Tell) -> None:
+        target = make_target()
+        for second in range(50):
+            for number in range(10):
+                tell(f"f-{second}-{number}")
+            route_events(NOW + timedelta(seconds=second))
+        first, digest = target.messages.order_by("pk")
+        assert (first.digest, first.events.count()) == (False, 10)
+        assert (digest.digest, digest.state, digest.events.count()) == (True, MessageState.HELD, 490)
+        assert digest.send_at == NOW + STORM_WITHIN
+
+    def test_a_storm_that_comes_at_once_is_told_at_once(
+        self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver
+    ) -> None:
+        target = make_target(receiver.url)
+        for number in range(STORM_EVENTS + 1):
+            tell(f"f-{number}")
+        assert send(target) == 1
+        [(_, document)] = receiver.requests
+        assert (document["digest"], len(document["events"])) == (True, STORM_EVENTS + 1)
+
+    def test_pagerduty__a_digest_is_one_incident_until_the_last_finding_closes(
+        self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver, settings: Settings
+    ) -> None:
+        settings.PAGERDUTY_URL = receiver.url
+        target = make_target("k" * 32, TargetKind.PAGERDUTY)
+        names = [f"f-{number}" for number in range(STORM_EVENTS + 1)]
+        for name in names:
+            tell(name)
+        send(target)
+        for name in names[1:]:
+            tell(name, EventStep.CLOSED)
+        send(target)
+        assert len(receiver.requests) == 1
+        tell(names[0], EventStep.CLOSED)
+        send(target)
+        opened, closed = (document for _, document in receiver.requests)
+        assert (opened["event_action"], closed["event_action"]) == ("trigger", "resolve")
+        assert opened["dedup_key"] == closed["dedup_key"]
+
+
+class TestFormats:
+    def test_webhooks_are_signed(self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver) -> None:
+        target = make_target(receiver.url)
+        tell()
+        assert send(target) == 1
+        headers, document = receiver.requests[0]
+        signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + receiver.bodies[0]
+        digest = base64.b64encode(hmac.new(b"key", signed, hashlib.sha256).digest()).decode()
+        assert headers["webhook-signature"] == f"v1,{digest}"
+        assert headers["webhook-id"] == document["id"] == newest(target).public_id
+        [event] = document["events"]
+        assert event["url"] == "https://kafkadash.test/clusters/orders/findings/f-1/"
+        assert (event["code"], event["severity"], event["step"]) == ("partitions-without-leader", "critical", "opened")
+        message = newest(target)
+        assert (message.state, message.status, message.answer) == (MessageState.SENT, 200, "ok")
+
+    def test_pagerduty_has_an_incident_for_each_finding(
+        self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver, settings: Settings
+    ) -> None:
+        settings.PAGERDUTY_URL = receiver.url
+        target = make_target("k" * 32, TargetKind.PAGERDUTY)
+        tell("f-1")
+        tell("f-2")
+        send(target)
+        tell("f-1", EventStep.CLOSED)
+        send(target)
+        told = [(document["event_action"], document["dedup_key"]) for _, document in receiver.requests]
+        assert told == [("trigger", "f-1"), ("trigger", "f-2"), ("resolve", "f-1")]
+        assert receiver.requests[0][1]["payload"]["severity"] == "critical"
+
+    def test_names_are_no_markup(self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver) -> None:
+        hostile = "<!channel> [x](http://evil.test) *b* <http://evil.test|click>"
+        for kind in (TargetKind.SLACK, TargetKind.TEAMS):
+            target = make_target(receiver.url, kind)
+            tell(f"f-{kind.value}", cluster=hostile)
+            send(target)
+            target.delete()
+        slack, teams = (document for _, document in receiver.requests)
+        assert "<" not in slack["text"]
+        linked = [block for block in slack["blocks"] if block["type"] == "context"]
+        assert all("evil.test" not in str(block) for block in linked)
+        assert all(block["text"]["type"] == "plain_text" for block in slack["blocks"] if block["type"] != "context")
+        card = teams["attachments"][0]["content"]
+        assert {block["type"] for block in card["body"]} == {"RichTextBlock"}
+        assert all(action["url"].startswith("https://kafkadash.test/") for action in card["actions"])
+
+    def test_mail(self, make_target: MakeTarget, tell: Tell, settings: Settings) -> None:
+        settings.EMAIL_FROM = "kafkadash <kafka@example.com>"
+        target = make_target("a@example.com, b@example.com", TargetKind.EMAIL)
+        tell(cluster="orders\r\nBcc: c@example.com")
+        assert send(target) == 1
+        [sent] = mail.outbox
+        assert sent.to == ["a@example.com", "b@example.com"]
+        assert "\n" not in sent.subject
+        assert sent.extra_headers["Message-ID"] == f"<{newest(target).public_id}@example.com>"
+
+
+class TestFailures:
+    @pytest.mark.parametrize(
+        ("answer", "code", "state"),
+        [
+            ((500, b"down", {}), DeliveryErrorCode.STATUS, MessageState.WAITING),
+            ((0, b"", {}), DeliveryErrorCode.ANSWER_UNUSABLE, MessageState.WAITING),
+            ((302, b"", {"location": "http://169.254.169.254/"}), DeliveryErrorCode.REDIRECTS, MessageState.WAITING),
+            ((400, b"no", {}), DeliveryErrorCode.STATUS, MessageState.REFUSED),
+        ],
+    )
+    def test_a_failed_try_is_kept_with_its_reason(
+        self,
+        make_target: MakeTarget,
+        tell: Tell,
+        receiver: LocalReceiver,
+        answer: Any,
+        code: DeliveryErrorCode,
+        state: MessageState,
+    ) -> None:
+        target = make_target(receiver.url)
+        receiver.answers.append(answer)
+        tell()
+        assert send(target) == 0
+        message = newest(target)
+        assert (message.error_code, message.state, message.tries) == (code, state, 1)
+        target.refresh_from_db()
+        assert target.failing_since is not None
+        assert len(receiver.requests) == 1, "no redirect was followed"
+
+    def test_it_is_sent_again_with_its_id_and_in_order(
+        self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver
+    ) -> None:
+        target = make_target(receiver.url)
+        receiver.answers += [(503, b"", {"retry-after": "120"})]
+        tell("f-1")
+        send(target)
+        target.refresh_from_db()
+        assert 100 < (target.next_at - newest(target).tried_at).total_seconds() <= 121  # type: ignore[operator]
+        assert (claim_due(), deliver(target.pk)) == ([], 0), "not before the pause is over"
+        tell("f-2")
+        assert send(target) == 2
+        assert [event["subject_id"] for event in receiver.events] == ["f-1", "f-1", "f-2"]
+        assert receiver.requests[0][1]["id"] == receiver.requests[1][1]["id"]
+        target.refresh_from_db()
+        assert (target.failing_since, target.failures) == (None, 0)
+
+    def test_a_receiver_that_hangs_takes_no_longer_than_the_deadline(
+        self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(delivery, "SECONDS", 0.3)
+        receiver.hangs = True
+        target = make_target(receiver.url)
+        tell()
+        began = time.monotonic()
+        assert send(target) == 0
+        assert time.monotonic() - began < 2
+        assert newest(target).error_code == DeliveryErrorCode.SLOW
+
+    def test_a_huge_answer_is_cut(self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver) -> None:
+        target = make_target(receiver.url)
+        receiver.answers.append((200, b"x" * 10_000_000, {}))
+        tell()
+        assert send(target) == 1
+        assert len(newest(target).answer) == 200
+
+    def test_after_a_day_it_is_given_up(self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver) -> None:
+        target = make_target(receiver.url)
+        receiver.answers.append((500, b"", {}))
+        tell()
+        route_events(NOW)
+        NotificationMessage.objects.update(created_at=NOW - timedelta(days=500))
+        NotificationTarget.objects.update(next_at=NOW)
+        deliver(target.pk)
+        assert newest(target).state == MessageState.GIVEN_UP
+        tell("f-2")
+        assert send(target) == 1
+
+
+class TestAddresses:
+    @pytest.mark.parametrize(
+        ("address", "allowed"),
+        [
+            ("8.8.8.8", True),
+            ("2606:4700::1111", True),
+            ("127.0.0.1", False),
+            ("10.1.2.3", False),
+            ("169.254.169.254", False),
+            ("100.64.0.1", False),
+            ("0.0.0.1", False),
+            ("224.0.0.1", False),
+            ("::1", False),
+            ("fe80::1", False),
+            ("::ffff:127.0.0.1", False),
+            ("64:ff9b::a9fe:a9fe", False),
+            ("2002:7f00:1::", False),
+            ("10.20.0.9", True),
+            ("::ffff:10.20.0.9", True),
+        ],
+    )
+    def test_public_ones_and_those_of_allowed_networks(self, address: str, allowed: bool) -> None:
+        networks = [ipaddress.ip_network("10.20.0.0/16")]
+        assert is_allowed_address(ipaddress.ip_address(address), networks) is allowed
+
+    def test_loopback_is_not_connected(
+        self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver, settings: Settings
+    ) -> None:
+        settings.NOTIFICATION_NETWORKS = []
+        target = make_target(receiver.url.replace("127.0.0.1", "localhost"))
+        tell()
+        assert send(target) == 0
+        assert newest(target).error_code == DeliveryErrorCode.ADDRESS_FORBIDDEN
+        assert receiver.requests == []
+
+    def test_a_name_that_leads_nowhere(self, make_target: MakeTarget, tell: Tell) -> None:
+        target = make_target("https://nowhere.invalid/")
+        tell()
+        send(target)
+        assert newest(target).error_code == DeliveryErrorCode.HOST_UNKNOWN
+
+    def test_nobody_listens(self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver) -> None:
+        target = make_target("http://127.0.0.1:1/")
+        tell()
+        send(target)
+        assert newest(target).error_code == DeliveryErrorCode.UNREACHABLE
+
+    def test_a_receiver_without_tls(self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver) -> None:
+        target = make_target(receiver.url.replace("http:", "https:"))
+        tell()
+        send(target)
+        assert newest(target).error_code == DeliveryErrorCode.TLS_FAILED
+
+
+def test_a_test_message_goes_to_a_disabled_receiver_as_well(make_target: MakeTarget, receiver: LocalReceiver) -> None:
+    target = make_target(receiver.url)
+    NotificationTarget.objects.update(enabled=False)
+    person: User = new_user("alice")
+    queue_test(target, person, NOW)
+    assert claim_due() == [target.pk]
+    assert deliver(target.pk) == 1
+    assert receiver.events[0]["step"] == EventStep.TESTED
+
+
+def test_old_messages_are_forgotten_and_open_ones_stay(
+    make_target: MakeTarget, tell: Tell, receiver: LocalReceiver
+) -> None:
+    target = make_target(receiver.url)
+    tell("f-1")
+    send(target)
+    receiver.answers.append((500, b"", {}))
+    tell("f-2")
+    send(target)
+    now = datetime.now(UTC)
+    long_ago = now - timedelta(days=60)
+    NotificationMessage.objects.update(created_at=long_ago)
+    NotificationEvent.objects.update(recorded_at=long_ago)
+    assert forget_old(now) == 1
+    assert [event.subject_id for event in NotificationEvent.objects.all()] == ["f-2"]

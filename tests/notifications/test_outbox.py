@@ -1,0 +1,35 @@
+"""Findings and changes record what receivers are told of, in their own transactions."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from kafkadash.findings.kinds import FindingKind
+from kafkadash.findings.models import Finding
+from kafkadash.monitoring.models import BrokerState
+from kafkadash.notifications.models import EventStep, EventSubject, NotificationEvent
+from tests.factories import NOW, judged, watched
+
+pytestmark = pytest.mark.django_db
+
+
+def steps(kind: FindingKind) -> list[tuple[str, str]]:
+    events = NotificationEvent.objects.filter(subject=EventSubject.FINDING, kind=kind.value).order_by("pk")
+    return [(event.subject_id, event.step) for event in events]
+
+
+def test_a_finding_is_told_when_it_opens_and_when_it_closes() -> None:
+    cluster = watched("demo")
+    BrokerState.objects.filter(cluster=cluster, broker_id=2).update(fenced=True)
+    judged(cluster)
+    finding = Finding.objects.get(kind=FindingKind.BROKER_DOWN)
+    assert steps(FindingKind.BROKER_DOWN) == [(finding.public_id, EventStep.OPENED)]
+    event = NotificationEvent.objects.get(subject_id=finding.public_id)
+    assert event.path == f"/clusters/demo/findings/{finding.public_id}/"
+    judged(cluster, NOW + timedelta(seconds=1))
+    assert len(steps(FindingKind.BROKER_DOWN)) == 1, "once"
+    BrokerState.objects.filter(cluster=cluster, broker_id=2).update(fenced=False)
+    judged(cluster, NOW + timedelta(seconds=2))
+    assert steps(FindingKind.BROKER_DOWN)[1:] == [(finding.public_id, EventStep.CLOSED)]
