@@ -65,8 +65,8 @@ class RouteForm(SettingsForm):
 
     hints = {
         "begins": "The same time twice is the whole day. An end before the begin is on the next day.",
-        "kinds": "All kinds if none is selected.",
-        "weekdays": "Every day if none is selected.",
+        "kinds": "Select kinds; all if none is selected",
+        "weekdays": "Select days; every day if none is selected",
     }
 
     cluster = forms.ChoiceField(label="Cluster", required=False)

@@ -41,8 +41,8 @@ from kafkadash.notifications.services import (
 MOST_LISTED = 100
 _MARKS = {
     MessageState.SENT: "ok",
-    MessageState.WAITING: "progress",
-    MessageState.HELD: "progress",
+    MessageState.WAITING: "unknown",
+    MessageState.HELD: "unknown",
     MessageState.REFUSED: "critical",
     MessageState.GIVEN_UP: "critical",
 }
@@ -59,14 +59,13 @@ class RouteLine:
         return self.route.cluster.name if self.route.cluster else "all clusters"
 
     @property
-    def events(self) -> str:
-        parts = [f"findings: {dict(SEVERITIES)[self.route.severity]}"] if self.route.findings else []
-        return ", ".join([*parts, "changes"] if self.route.changes else parts)
-
-    @property
-    def kinds(self) -> str:
-        names = known_kinds()
-        return ", ".join(names.get(kind, kind) for kind in self.route.kinds) or "all kinds"
+    def events(self) -> tuple[str, ...]:
+        found = []
+        if self.route.findings:
+            names = known_kinds()
+            kinds = ", ".join(names.get(kind, kind) for kind in self.route.kinds) or "all kinds"
+            found.append(f"findings, {dict(SEVERITIES)[self.route.severity]}: {kinds}")
+        return (*found, "changes") if self.route.changes else tuple(found)
 
     @property
     def hours(self) -> str:
