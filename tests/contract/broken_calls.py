@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -36,6 +37,7 @@ from tests.waiting import wait_until
 
 DEADLINE_S = 0.6
 RECOVERS_S = 10.0
+THREAD_ENDS_S = 10.0
 LATE_S = DEADLINE_S * 1.5
 TOPIC, MOVING, MOVED, GROUP, KEY = "orders", "moving", "moved", "billing", "retention.ms"
 
@@ -116,7 +118,11 @@ def break_kafka(number: int, faults: int) -> FaultTally:
 def counting_threads(tally: FaultTally) -> Iterator[FaultTally]:
     before = set(threading.enumerate())
     yield tally
-    tally.threads_left += [thread.name for thread in set(threading.enumerate()) - before]
+    until = time.monotonic() + THREAD_ENDS_S
+    for thread in set(threading.enumerate()) - before:
+        thread.join(max(0.0, until - time.monotonic()))  # a client that was closed ends its thread by itself
+        if thread.is_alive():
+            tally.threads_left.append(thread.name)
 
 
 def _break_kafka(number: int, faults: int, tally: FaultTally) -> None:
