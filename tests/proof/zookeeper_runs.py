@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -302,7 +303,7 @@ class Scenes:
 
     def _write_nothing(self, raw: KazooClient) -> None:
         """The rate of a broker that is down stays in ZooKeeper, which is not in charge any more."""
-        wait_until(self._set_rate, "the KRaft controller takes a rate", READ_S)
+        wait_until(partial(self._set_rate, "100000"), "the KRaft controller takes a rate", READ_S)
         path = f"{znodes.BROKER_CONFIGS}/{DRAINED}"
         wait_until(lambda: ("broker", str(DRAINED), FOLLOWER_RATE) in self._raw_throttles(), "it is there", READ_S)
         with self._broker_down(raw):
@@ -312,12 +313,12 @@ class Scenes:
                 admin.alter_configs(removal, deadline=DEADLINE_S)
             assert KafkaErrorCode.ZOOKEEPER_NOT_IN_CHARGE in _codes_of(pack_value(refused.value.message))
             assert raw.get(path) == before
-        alter(self._playground, DRAINED, follower_replication_throttled_rate=None)
+        wait_until(partial(self._set_rate, None), "the KRaft controller removes it", READ_S)
 
-    def _set_rate(self) -> bool:
+    def _set_rate(self, rate: str | None) -> bool:
         """False while a broker does not yet know that a KRaft controller is in charge."""
         try:
-            alter(self._playground, DRAINED, follower_replication_throttled_rate="100000")
+            alter(self._playground, DRAINED, follower_replication_throttled_rate=rate)
         except KafkaException as refused:
             if refused.args[0].code() != KafkaError.STALE_CTRL_EPOCH:
                 raise
