@@ -7,6 +7,7 @@ PUBLIC_MODULES = (
     "pages.run",
     "pages.summaries",
     "tasks",
+    "troubles",
     "worker.lease",
     "worker.moves",
 )

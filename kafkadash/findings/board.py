@@ -149,6 +149,7 @@ _WAYS: Mapping[FindingKind, tuple[_NextPage, ...]] = {
     FindingKind.CONSUMER_LAG: (_GROUP, _GROUPS),
     FindingKind.HANGING_TRANSACTION: (_TRANSACTIONS,),
     FindingKind.CONSUMER_LOSS: (_GROUP, _GROUPS),
+    FindingKind.RUN_TROUBLE: (_NextPage("Open change #{broker}", "changes:request", scoped=True, of_all=True),),
     FindingKind.ORPHAN_THROTTLE: (_NextPage("Open throttles", "monitoring:throttles"),),
     FindingKind.ZOMBIE_REASSIGNMENT: (_NextPage("Open reassignments", "monitoring:reassignments"),),
     FindingKind.RACK_VIOLATION: (_NextPage("Open racks", "monitoring:racks"), _topics("racks")),

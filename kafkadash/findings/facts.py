@@ -156,6 +156,16 @@ class DriftFact:
 
 
 @dataclass(frozen=True, slots=True)
+class RunFact:
+    """Trouble of the run of a change: ``kind`` is a value of ``execution.troubles.TroubleKind``."""
+
+    number: int
+    kind: str
+    count: int
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class HangingFact:
     """Transactions that hang, by the partitions that they hold back; ``since``: when the first of them was seen.
 
@@ -229,6 +239,8 @@ class ClusterFacts:
     config_drift: tuple[DriftFact, ...] = ()
     canaries: tuple[CanaryTrouble, ...] = ()
     canaries_blind: frozenset[int] = frozenset()
+    runs: RefreshStatus | None = None
+    run_troubles: tuple[RunFact, ...] = ()
     hanging: HangingFact | None = None
     hanging_blind: bool = False
     voters: int | None = None
@@ -265,5 +277,6 @@ class ClusterFacts:
             FactSource.GROUPS: self.groups or NEVER,
             FactSource.CANARY: self.canary or NEVER,
             FactSource.TRANSACTIONS: self.transactions or NEVER,
+            FactSource.RUNS: self.runs or NEVER,
             FactSource.PIPELINE: self.pipeline or NEVER,
         }[source]

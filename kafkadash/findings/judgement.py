@@ -39,6 +39,7 @@ _READ_FROM = (
     FactSource.GROUPS,
     FactSource.CANARY,
     FactSource.TRANSACTIONS,
+    FactSource.RUNS,
     FactSource.PIPELINE,
 )
 
@@ -188,6 +189,8 @@ def _is_asked(source: FactSource, facts: ClusterFacts) -> bool:
         return facts.canary is not None
     if source is FactSource.TRANSACTIONS:
         return facts.transactions is not None
+    if source is FactSource.RUNS:
+        return facts.runs is not None
     if source is FactSource.PIPELINE:
         return facts.pipeline is not None
     if facts.controllers_silent and facts.refreshed(source).failure in NO_CONTROLLER_FAILURES:

@@ -693,6 +693,24 @@ def _interval(seconds: float) -> timedelta:
     return timedelta(seconds=seconds)
 
 
+_RUN_CODES: Mapping[str, FindingCode] = {
+    "stuck": FindingCode.RUN_STUCK,
+    "asks": FindingCode.RUN_ASKS,
+    "blocked": FindingCode.RUN_BLOCKED,
+    "unread": FindingCode.RUN_UNREAD,
+    "owes": FindingCode.RUN_OWES,
+}
+_WITHOUT_COUNT = frozenset({FindingCode.RUN_BLOCKED, FindingCode.RUN_UNREAD})
+
+
+def run_trouble(facts: ClusterFacts, at: datetime, _: datetime) -> Iterator[JudgedFinding]:
+    for fact in facts.run_troubles:
+        code = _RUN_CODES[fact.kind]
+        params = {"number": fact.number} if code in _WITHOUT_COUNT else {"number": fact.number, "count": fact.count}
+        scope = f"{fact.number}:{fact.kind}"
+        yield JudgedFinding(FindingKind.RUN_TROUBLE, coded(code, **params), at, scope=scope, since=fact.since)
+
+
 def orphan_throttle(facts: ClusterFacts, at: datetime, _: datetime) -> Iterator[JudgedFinding]:
     if number := len(facts.orphan_throttles):
         names = first_names(facts.orphan_throttles)
@@ -723,6 +741,7 @@ JUDGES: Mapping[FindingKind, Callable[[ClusterFacts, datetime, datetime], Iterat
     FindingKind.CONSUMER_LAG: consumer_lag,
     FindingKind.HANGING_TRANSACTION: hanging_transaction,
     FindingKind.CONSUMER_LOSS: consumer_loss,
+    FindingKind.RUN_TROUBLE: run_trouble,
     FindingKind.ORPHAN_THROTTLE: orphan_throttle,
     FindingKind.ZOMBIE_REASSIGNMENT: zombie_reassignment,
     FindingKind.RACK_VIOLATION: rack_violation,

@@ -33,6 +33,7 @@ class FindingKind(StrEnum):
     CONSUMER_LOSS = "consumer-data-loss"
     CONSUMER_LAG = "consumer-lag"
     HANGING_TRANSACTION = "hanging-transaction"
+    RUN_TROUBLE = "run-needs-attention"
     ORPHAN_THROTTLE = "orphan-throttle"
     ZOMBIE_REASSIGNMENT = "zombie-reassignment"
     RACK_VIOLATION = "rack-violation"
@@ -85,6 +86,8 @@ class FactSource(StrEnum):
     GROUPS = "groups"
     CANARY = "canary"
     TRANSACTIONS = "transactions"
+    RUNS = "runs"
+    """Not read from the cluster: runs of changes, as their workers store them."""
     PIPELINE = "pipeline"
     """Not read from the cluster: what the pipeline says of itself and makes of what was read."""
     AGES = "ages"
@@ -166,6 +169,9 @@ ABOUT: Mapping[FindingKind, FindingTraits] = {
         2,
         "{n} consumer groups: unread records deleted",
     ),
+    FindingKind.RUN_TROUBLE: FindingTraits(
+        _WARNING, "Run", "Run needs attention", FactSource.RUNS, many="{n} runs need attention"
+    ),
     FindingKind.ORPHAN_THROTTLE: FindingTraits(_WARNING, "Throttle", "Orphan throttle", FactSource.CONFIGS),
     FindingKind.ZOMBIE_REASSIGNMENT: FindingTraits(_WARNING, "Move", "Stuck reassignment", FactSource.REASSIGNMENTS),
     FindingKind.RACK_VIOLATION: FindingTraits(_WARNING, "Racks", "Rack violation", FactSource.METADATA, looks=2),
@@ -242,6 +248,11 @@ class FindingCode(StrEnum):
     RECORDS_LOST = "records-deleted-unread"
     MORE_RECORDS_LOST = "more-records-deleted-unread"
     TRANSACTIONS_HANG = "transactions-hang"
+    RUN_STUCK = "run-stuck"
+    RUN_ASKS = "run-asks"
+    RUN_BLOCKED = "run-blocked"
+    RUN_UNREAD = "run-unread"
+    RUN_OWES = "run-owes-throttles"
     TRANSACTIONS_HANG_AT_LEAST = "transactions-hang-at-least"
     THROTTLES_ORPHANED = "orphan-throttles"
     MOVES_NEVER_END = "zombie-reassignments"

@@ -182,6 +182,24 @@ FINDING_MESSAGES: Mapping[FindingCode, FindingTemplate] = {
         "{keys:# broker config differs|# broker configs differ}",
         "{names:names}",
     ),
+    FindingCode.RUN_STUCK: _template(
+        "Change #{number}: {count:# move is|# moves are} stuck.", "{count:# move|# moves} of change #{number} stuck"
+    ),
+    FindingCode.RUN_ASKS: _template(
+        "Change #{number}: {count:# move needs|# moves need} a decision.",
+        "Change #{number} needs a decision",
+        "The outcome of a move is unknown · Nothing else begins until somebody decides",
+    ),
+    FindingCode.RUN_BLOCKED: _template(
+        "Change #{number} was started, but its run is blocked.", "Run of change #{number} blocked"
+    ),
+    FindingCode.RUN_UNREAD: _template(
+        "The run of change #{number} cannot read the cluster.", "Run of change #{number} is blind"
+    ),
+    FindingCode.RUN_OWES: _template(
+        "Change #{number} ended, but {count:# throttle is|# throttles are} still set.",
+        "{count:# throttle|# throttles} of change #{number} left",
+    ),
     FindingCode.TRANSACTIONS_HANG: _template(
         "{transactions:# transaction hangs|# transactions hang} in {partitions:# partition|# partitions}: consumers "
         "with read_committed stop there.",
@@ -379,6 +397,7 @@ _SOURCES: Mapping[str, str] = {
     FactSource.GROUPS: "consumer groups",
     FactSource.CANARY: "canary",
     FactSource.TRANSACTIONS: "open transactions",
+    FactSource.RUNS: "runs",
     FactSource.PIPELINE: "pipeline",
 }
 

@@ -12,6 +12,7 @@ from django.db.models.functions import Least
 
 from kafkadash.clusters.models import Cluster, ClusterMode
 from kafkadash.core.status import NEVER, QUICKEST_JUDGED_S, RefreshStatus
+from kafkadash.execution.troubles import load_troubles
 from kafkadash.findings.facts import (
     BrokerFact,
     ClusterFacts,
@@ -24,6 +25,7 @@ from kafkadash.findings.facts import (
     HangingFact,
     PartitionFacts,
     PipelineFact,
+    RunFact,
 )
 from kafkadash.findings.judges import MORE
 from kafkadash.findings.kinds import FindingKind
@@ -102,7 +104,7 @@ def _read_ensemble(cluster: Cluster, statuses: Mapping[str, RefreshStatus]) -> R
 
 
 def facts_of(cluster: Cluster, now: datetime) -> ClusterFacts:
-    """Everything that is stored about one cluster, in at most twenty-two queries.
+    """Everything that is stored about one cluster, in at most twenty-five queries.
 
     The ages are read first: facts that are stored meanwhile are then taken for older than they are, never for newer.
     """
@@ -127,6 +129,10 @@ def facts_of(cluster: Cluster, now: datetime) -> ClusterFacts:
         brokers=brokers,
         mixed_since=capable.mixed_since if capable else None,
         config_drift=_read_drift(cluster),
+        runs=RefreshStatus(now, QUICKEST_JUDGED_S),
+        run_troubles=tuple(
+            RunFact(each.number, each.kind.value, each.count, each.since) for each in load_troubles(cluster, now)
+        ),
         **(_canary_facts(cluster, facts.canary) if facts.canary else {}),
         **(_transaction_facts(cluster) if facts.transactions else {}),
         zombies=tuple(

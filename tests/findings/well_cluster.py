@@ -31,6 +31,7 @@ WELL = ClusterFacts(
     versions=FRESH,
     groups=FRESH,
     transactions=FRESH,
+    runs=FRESH,
     pipeline=FRESH,
     pipeline_stands=PipelineFact(ago(seconds=5), 10),
     hidden_topics=0,

@@ -1,0 +1,76 @@
+"""Runs that need a person: stuck or blocked for long, waiting for a decision, or with throttles left to remove."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from django.db.models import Q
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.execution.models import Execution, Move, ThrottleEntry, ThrottleEntryState
+from kafkadash.execution.progress.figures import RowMark
+from kafkadash.execution.worker.measure import stored_progress
+
+PATIENCE = timedelta(minutes=10)
+
+
+class TroubleKind(StrEnum):
+    """Kind of trouble of a run; the values are stored as scopes of findings."""
+
+    STUCK = "stuck"
+    ASKS = "asks"
+    BLOCKED = "blocked"
+    UNREAD = "unread"
+    OWES = "owes"
+
+
+@dataclass(frozen=True, slots=True)
+class RunTrouble:
+    """Trouble of the run of change ``number``. ``count``: moves, or throttles of OWES."""
+
+    number: int
+    kind: TroubleKind
+    count: int
+    since: datetime
+
+
+def load_troubles(cluster: Cluster, now: datetime) -> tuple[RunTrouble, ...]:
+    """Return the troubles of all runs of a cluster, by change and kind.
+
+    Takes two queries, and one more while a run goes on. A move is stuck by ``execution.progress.stuck``; the others
+    count from ``PATIENCE`` on.
+    """
+    unended = Execution.objects.filter(cluster=cluster, ended_at=None).filter(
+        Q(active=True) | Q(blocked_at__lte=now - PATIENCE)
+    )
+    found = [trouble for run in unended.order_by("pk") for trouble in _judge_run(run, now)]
+    owed = ThrottleEntry.objects.filter(
+        execution__cluster=cluster, state=ThrottleEntryState.OBLIGED, changed_at__lte=now - PATIENCE
+    ).values_list("execution__request_id", "changed_at")
+    rows = list(owed)
+    counts = Counter(number for number, _ in rows)
+    first = {number: min(at for each, at in rows if each == number) for number in counts}
+    found += [RunTrouble(number, TroubleKind.OWES, count, first[number]) for number, count in counts.items()]
+    return tuple(sorted(found, key=lambda each: (each.number, each.kind)))
+
+
+def _judge_run(run: Execution, now: datetime) -> Iterator[RunTrouble]:
+    number = run.request_id
+    if not run.active:
+        if run.blocked_at is not None:
+            yield RunTrouble(number, TroubleKind.BLOCKED, run.rows, run.blocked_at)
+        return
+    progress = stored_progress(run)
+    stuck = [row for row in progress.rows if row.mark is RowMark.STUCK] if progress else []
+    if stuck and progress:
+        since = min((row.grew_at for row in stuck if row.grew_at is not None), default=progress.at)
+        yield RunTrouble(number, TroubleKind.STUCK, len(stuck), since)
+    if run.failures and run.looked_at is not None and now - run.looked_at > PATIENCE:
+        yield RunTrouble(number, TroubleKind.UNREAD, run.rows, run.looked_at)
+    waiting = [at for at in Move.objects.filter(execution=run, asks=True).values_list("since", flat=True) if at]
+    if waiting:
+        yield RunTrouble(number, TroubleKind.ASKS, len(waiting), min(waiting))
