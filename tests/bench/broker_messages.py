@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from kafkadash.devtools.playground.load import LoadTopic, load_topics
 from tests.bench.bars import Bar, at_most, percentile
 from tests.notifications.receivers import LocalReceiver, local_receiver
 from tests.stack.stack import Shape, Stack
@@ -34,6 +35,8 @@ def measure() -> list[Bar]:
     stack = Stack(root / "stack", Shape(racks=("a", "b", "c")), {"": {"NOTIFICATION_NETWORKS": "127.0.0.0/8"}})
     try:
         with local_receiver() as receiver, stack:
+            placement = [(1, 2, 3), (2, 3, 1), (3, 1, 2)]
+            load_topics(stack.playground.bootstrap, [LoadTopic("orders", placement=placement)])
             stack.provision()
             stack.manage("shell", "-c", _ADD.format(url=receiver.url))
             seconds = [_stop_broker(stack, receiver, f"kafka-{1 + number % 3}") for number in range(TRIES)]
