@@ -36,6 +36,8 @@ LIBRARY_LEVELS = {
     "django": logging.INFO,
     "django.db.backends": logging.INFO,
     "django_structlog": logging.INFO,
+    "httpcore": logging.WARNING,
+    "httpx": logging.WARNING,
     "kafka": logging.WARNING,
     "kazoo": logging.WARNING,
     "kombu": logging.INFO,

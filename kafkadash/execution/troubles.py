@@ -47,9 +47,11 @@ def load_troubles(cluster: Cluster, now: datetime) -> tuple[RunTrouble, ...]:
     unended = Execution.objects.filter(cluster=cluster, ended_at=None).filter(
         Q(active=True) | Q(blocked_at__lte=now - PATIENCE)
     )
-    found = [trouble for run in unended.order_by("pk") for trouble in _judge_run(run, now)]
+    runs = unended.defer("samples", "report").order_by("pk")
+    found = [trouble for run in runs for trouble in _judge_run(run, now)]
+    is_open = ~Q(state=ThrottleEntryState.CLEARED) | Q(lost_at__isnull=False)  # as the index of open entries has it
     owed = ThrottleEntry.objects.filter(
-        execution__cluster=cluster, state=ThrottleEntryState.OBLIGED, changed_at__lte=now - PATIENCE
+        is_open, execution__cluster=cluster, state=ThrottleEntryState.OBLIGED, changed_at__lte=now - PATIENCE
     ).values_list("execution__request_id", "changed_at")
     rows = list(owed)
     counts = Counter(number for number, _ in rows)

@@ -64,7 +64,7 @@ def claim_due(hold_s: float = 10) -> list[int]:
     states = ", ".join(f"'{state.value}'" for state in _OPEN_STATES)
     due = (
         f"SELECT FROM {NotificationMessage._meta.db_table} m WHERE m.target_id = r.id AND m.state IN ({states})"
-        " AND m.send_at <= clock_timestamp()"
+        " AND m.send_at <= clock_timestamp() AND (r.enabled OR m.is_test)"
     )
     return leases.claim(TARGETS, f"WHERE EXISTS ({due})", 50, hold_s)
 
@@ -113,7 +113,7 @@ def queue_test(target: NotificationTarget, person: User, now: datetime) -> Notif
             **message_columns(words, "message"),
         )
         message = NotificationMessage.objects.create(
-            target=target, public_id=new_message_id(), created_at=now, send_at=now
+            target=target, public_id=new_message_id(), is_test=True, created_at=now, send_at=now
         )
         NotificationItem.objects.create(delivery=message, event=event, target=target)
         NotificationTarget.objects.filter(pk=target.pk).update(next_at=now)
@@ -121,7 +121,12 @@ def queue_test(target: NotificationTarget, person: User, now: datetime) -> Notif
 
 
 def forget_old(now: datetime) -> int:
-    """Delete messages and events that are older than ``KEEP_NOTIFICATIONS_HOURS``; return how many messages."""
+    """Delete messages and events that are older than ``KEEP_NOTIFICATIONS_HOURS``; return how many messages.
+
+    What waits for a disabled target is given up as what its receiver does not accept.
+    """
+    waiting = NotificationMessage.objects.filter(state__in=_OPEN_STATES, created_at__lt=now - GIVEN_UP_AFTER)
+    waiting.filter(target__enabled=False).update(state=MessageState.GIVEN_UP, ended_at=now)
     before = now - timedelta(hours=settings.KEEP_NOTIFICATIONS_HOURS)
     old = NotificationMessage.objects.filter(created_at__lt=before).exclude(state__in=_OPEN_STATES)
     _, by_model = old.delete()
@@ -134,7 +139,7 @@ def _take_next(target: NotificationTarget, now: datetime) -> NotificationMessage
     """Return the oldest message that is due. A digest that was held takes no more events from then on."""
     due = target.messages.filter(state__in=_OPEN_STATES, send_at__lte=now).order_by("send_at", "pk")
     if not target.enabled:
-        due = due.filter(route=None)
+        due = due.filter(is_test=True)
     with transaction.atomic():
         message = due.select_for_update(no_key=True).first()
         if message is not None and message.state == MessageState.HELD:

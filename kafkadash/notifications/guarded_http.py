@@ -71,10 +71,10 @@ def post(
 ) -> ReceiverAnswer:
     """Send the body, and return the answer if its status is 2xx; at most ``MOST_ANSWER_BYTES`` of it are read.
 
-    ``networks``: allowed beside public addresses. Raises DeliveryFailed, within ``seconds``.
+    ``networks``: allowed beside public addresses, and alone without TLS. Raises DeliveryFailed, within ``seconds``.
     """
     parts = httpx.URL(url)
-    backend = _GuardedBackend(networks, time.monotonic() + seconds)
+    backend = _GuardedBackend(networks, time.monotonic() + seconds, public=parts.scheme == "https")
     sent = {"User-Agent": "kafkadash", "Content-Type": "application/json", **headers}
     try:
         with (
@@ -108,12 +108,12 @@ def post(
     )
 
 
-def is_allowed_address(address: Address, networks: Sequence[Network]) -> bool:
-    """Return whether a receiver may be at this address: a public one, or one in an allowed network."""
+def is_allowed_address(address: Address, networks: Sequence[Network], *, public: bool = True) -> bool:
+    """Return whether a receiver may be at this address: one in an allowed network, or a public one where allowed."""
     own = _reached_address(address)
     if any(own in network for network in networks if network.version == own.version):
         return True
-    return own.is_global and not own.is_multicast
+    return public and own.is_global and not own.is_multicast
 
 
 def _reached_address(address: Address) -> Address:
@@ -201,8 +201,9 @@ class _AnswerStream(httpx.SyncByteStream):
 class _GuardedBackend(httpcore.NetworkBackend):
     """Connects to checked addresses; all that it connects ends at one time."""
 
-    def __init__(self, networks: Sequence[Network], until: float) -> None:
+    def __init__(self, networks: Sequence[Network], until: float, *, public: bool) -> None:
         self._networks = networks
+        self._public = public
         self._until = until
         self._inner = httpcore.SyncBackend()
 
@@ -215,7 +216,7 @@ class _GuardedBackend(httpcore.NetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
         addresses = resolve_host(host, port, self._until)
-        allowed = [each for each in addresses if is_allowed_address(each, self._networks)]
+        allowed = [each for each in addresses if is_allowed_address(each, self._networks, public=self._public)]
         if not allowed:
             raise DeliveryFailed(
                 coded(DeliveryErrorCode.ADDRESS_FORBIDDEN, host=host, address=str(addresses[0])), final=False

@@ -29,7 +29,7 @@ DELIVERY_MESSAGES: Mapping[Code, MessageTemplate] = {
         "The host name {host} cannot be resolved.", "Correct the address of the receiver, or the name server."
     ),
     Code.ADDRESS_FORBIDDEN: MessageTemplate(
-        "{host} is at {address}, which is not a public address.",
+        "{host} is at {address}, which is not allowed: it is not public, or the URL has no TLS.",
         "An administrator of the server can allow its network: NOTIFICATION_NETWORKS.",
     ),
     Code.UNREACHABLE: MessageTemplate("{host} cannot be reached: {detail}.", "It is tried again."),

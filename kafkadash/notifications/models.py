@@ -144,14 +144,16 @@ class NotificationEvent(models.Model):
 class NotificationMessage(models.Model):
     """Message to a target. ``public_id`` stays the same in every try, so that a receiver can drop a repeat.
 
-    ``digest``: sums up a storm, sent at ``send_at``. ``error_*``: why the last try failed; ``answer``: the first
-    characters that the receiver answered, ``status`` its HTTP status, ``took_ms`` how long it took.
+    ``digest``: sums up a storm, sent at ``send_at``. ``is_test``: sent to a disabled target as well. ``error_*``: why
+    the last try failed; ``answer``: the first characters that the receiver answered, ``status`` its HTTP status,
+    ``took_ms`` how long it took.
     """
 
     target = models.ForeignKey(NotificationTarget, on_delete=models.CASCADE, related_name="messages")
     route = models.ForeignKey(NotificationRoute, on_delete=models.SET_NULL, null=True, related_name="messages")
     public_id = models.CharField(max_length=32, unique=True)
     digest = models.BooleanField(default=False)
+    is_test = models.BooleanField(default=False)
     state = models.CharField(max_length=16, choices=MessageState, default=MessageState.WAITING)
     created_at = models.DateTimeField()
     send_at = models.DateTimeField()

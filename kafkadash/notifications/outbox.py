@@ -40,4 +40,5 @@ def build_event(
 
 def record_events(events: Iterable[NotificationEvent]) -> None:
     """Store events, inside the caller's transaction. The tick routes them (``routing.route_events``)."""
-    NotificationEvent.objects.bulk_create(events)
+    if rows := list(events):
+        NotificationEvent.objects.bulk_create(rows)

@@ -19,6 +19,8 @@ from kafkadash.core.status import HealthState
 VERSION = 1
 MOST_LISTED = 20
 """Events of a message that are listed one by one; of the others, their number."""
+MOST_SENT = 200
+"""The same of a webhook, which programs read."""
 
 SLACK_HEADER, SLACK_TEXT, PAGERDUTY_SUMMARY, MAIL_SUBJECT = 150, 2_900, 1_024, 200
 """Most characters that each of these takes."""
@@ -88,7 +90,8 @@ def write_webhook(content: MessageContent, key: str, sent_at: datetime) -> tuple
         "id": content.message_id,
         "digest": content.digest,
         "summary": content.headline,
-        "events": [_event_document(each) for each in content.events],
+        "events": [_event_document(each) for each in content.events[:MOST_SENT]],
+        "more": max(0, len(content.events) - MOST_SENT),
     }
     body = _pack(document)
     stamp = str(int(sent_at.timestamp()))

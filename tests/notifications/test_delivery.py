@@ -9,6 +9,7 @@ import ipaddress
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest import mock
 
 import pytest
 from django.core import mail
@@ -233,6 +234,18 @@ class TestFailures:
         target.refresh_from_db()
         assert (target.failing_since, target.failures) == (None, 0)
 
+    def test_a_worker_that_dies_before_its_row_sends_the_same_message_again(
+        self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        target = make_target(receiver.url)
+        tell()
+        with monkeypatch.context() as dying:
+            dying.setattr(delivery, "_record_accepted", mock.Mock(side_effect=KeyboardInterrupt))
+            with pytest.raises(KeyboardInterrupt):
+                send(target)
+        assert send(target) == 1
+        assert receiver.requests[0][1] == receiver.requests[1][1]
+
     def test_a_receiver_that_hangs_takes_no_longer_than_the_deadline(
         self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -290,6 +303,11 @@ class TestAddresses:
         networks = [ipaddress.ip_network("10.20.0.0/16")]
         assert is_allowed_address(ipaddress.ip_address(address), networks) is allowed
 
+    def test_without_tls_only_those_of_allowed_networks(self) -> None:
+        networks = [ipaddress.ip_network("10.20.0.0/16")]
+        addresses = [ipaddress.ip_address(text) for text in ("8.8.8.8", "10.20.0.9")]
+        assert [is_allowed_address(each, networks, public=False) for each in addresses] == [False, True]
+
     def test_loopback_is_not_connected(
         self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver, settings: Settings
     ) -> None:
@@ -344,3 +362,9 @@ def test_old_messages_are_forgotten_and_open_ones_stay(
     NotificationEvent.objects.update(recorded_at=long_ago)
     assert forget_old(now) == 1
     assert [event.subject_id for event in NotificationEvent.objects.all()] == ["f-2"]
+    NotificationMessage.objects.update(created_at=now - timedelta(days=2))
+    forget_old(now)
+    assert newest(target).state == MessageState.WAITING
+    NotificationTarget.objects.update(enabled=False)
+    forget_old(now)
+    assert newest(target).state == MessageState.GIVEN_UP, "nobody tries any more"
