@@ -552,7 +552,7 @@ def rank_clusters(
     for pk, cluster in own.items():
         judgement = judged.get(pk)
         listing = statuses[pk].get(CollectorKind.REASSIGNMENTS, NEVER)
-        facts = age_facts(cluster, statuses[pk])
+        facts = age_facts(cluster, statuses[pk], ensembles.get(pk) or ZooKeeperState())
         rows = rows_of(cluster, found[pk], facts, judgement.judged_at if judgement else None, now)
         result.append(
             ClusterStanding(

@@ -70,13 +70,17 @@ _GAP_INTERVALS = 4
 _Moves = Mapping[tuple[str, int], frozenset[int]]
 
 
-def age_facts(cluster: Cluster, statuses: Mapping[str, RefreshStatus]) -> ClusterFacts:
-    """Only what is known of our own reading, by kind. One query where ZooKeeper is read, else none."""
+def age_facts(
+    cluster: Cluster, statuses: Mapping[str, RefreshStatus], ensemble: ZooKeeperState | None = None
+) -> ClusterFacts:
+    """Only what is known of our own reading, by kind. One query where ZooKeeper is read and ``ensemble``, the row of
+    that, is not given; else none.
+    """
     return ClusterFacts(
         enabled=cluster.enabled,
         kraft=cluster.mode == ClusterMode.KRAFT,
         zookeeper=cluster.mode == ClusterMode.ZOOKEEPER,
-        ensemble=_read_ensemble(cluster, statuses),
+        ensemble=_read_ensemble(cluster, statuses, ensemble),
         addresses=len([a for a in cluster.bootstrap_servers.split(",") if a.strip()]),
         kafka_id=cluster.kafka_id,
         other_kafka_id=cluster.other_kafka_id,
@@ -94,11 +98,13 @@ def age_facts(cluster: Cluster, statuses: Mapping[str, RefreshStatus]) -> Cluste
     )
 
 
-def _read_ensemble(cluster: Cluster, statuses: Mapping[str, RefreshStatus]) -> RefreshStatus | None:
+def _read_ensemble(
+    cluster: Cluster, statuses: Mapping[str, RefreshStatus], known: ZooKeeperState | None
+) -> RefreshStatus | None:
     """How ZooKeeper is read, which is done with the reassignments."""
     if cluster.mode != ClusterMode.ZOOKEEPER or not cluster.zookeeper:
         return None
-    state = ZooKeeperState.objects.filter(cluster=cluster).first() or ZooKeeperState()
+    state = known or ZooKeeperState.objects.filter(cluster=cluster).first() or ZooKeeperState()
     interval = statuses.get(CollectorKind.REASSIGNMENTS, NEVER).interval_s
     return RefreshStatus(state.taken_at, interval, failures=int(bool(state.error_code)), error=state.error)
 
