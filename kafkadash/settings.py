@@ -78,6 +78,13 @@ ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS", default=["127.0.0.1", "loca
 CSRF_TRUSTED_ORIGINS: list[str] = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 # Addresses or networks of proxies whose X-Forwarded-For names who sent a request; others are taken as they come.
 TRUSTED_PROXIES: list[str] = env.list("TRUSTED_PROXIES", default=[])
+# Who may scrape /metrics: whoever has the token, and whoever asks from one of the networks. Neither set: nobody but
+# people who may view all clusters.
+METRICS_TOKEN = env.str("METRICS_TOKEN", default="").strip()
+METRICS_NETWORKS: list[str] = env.networks("METRICS_NETWORKS")
+SHORTEST_METRICS_TOKEN = 16
+if METRICS_TOKEN and len(METRICS_TOKEN) < SHORTEST_METRICS_TOKEN:
+    raise _refused(SettingErrorCode.METRICS_TOKEN_TOO_SHORT, least=SHORTEST_METRICS_TOKEN)
 
 INSTALLED_APPS = [
     "django.contrib.auth",
@@ -113,6 +120,7 @@ INSTALLED_APPS = [
     "kafkadash.findings",
     "kafkadash.live",
     "kafkadash.ops",
+    "kafkadash.metrics",
     # The playground and the demo: not part of a production image.
     *(["kafkadash.devtools"] if find_spec("kafkadash.devtools") else []),
 ]

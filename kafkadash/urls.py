@@ -31,6 +31,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("kafkadash.notifications.urls")),
     path("", include("kafkadash.jobs.urls")),
     path("", include("kafkadash.ops.urls")),
+    path("", include("kafkadash.metrics.urls")),
     path("login/", public(account.login), name="account_login"),
     path("logout/", public(account.logout), name="account_logout"),
     path("account/inactive/", public(account.account_inactive), name="account_inactive"),

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 # A child gets these only if it is given them: a server or Spark has no use for them, and who breaks in there would.
-SECRET_NAMES = ("SECRET_KEY", "SECRET_KEY_FALLBACKS", "FIELD_KEYS", "DATABASE_URL", "REDIS_URL", "EMAIL_URL")
+SECRET_NAMES = (
+    "SECRET_KEY",
+    "SECRET_KEY_FALLBACKS",
+    "FIELD_KEYS",
+    "DATABASE_URL",
+    "REDIS_URL",
+    "EMAIL_URL",
+    "METRICS_TOKEN",
+)
 
 
 def drop_secrets(environment: Mapping[str, str]) -> dict[str, str]:

@@ -13,6 +13,7 @@ class SettingErrorCode(StrEnum):
 
     DATABASE_URL_WRONG = "database-url-wrong"
     SECRET_KEY_TOO_SHORT = "secret-key-too-short"  # noqa: S105
+    METRICS_TOKEN_TOO_SHORT = "metrics-token-too-short"  # noqa: S105
     SETTING_NOT_USABLE = "setting-not-usable"
     LEVEL_UNKNOWN = "level-unknown"
 
@@ -32,6 +33,9 @@ SETTING_MESSAGES: Mapping[SettingErrorCode, MessageTemplate] = {
     SettingErrorCode.SECRET_KEY_TOO_SHORT: MessageTemplate(
         "SECRET_KEY, or a key of SECRET_KEY_FALLBACKS, has fewer than {least} characters. Sessions could be forged.",
         "Set a long random value. docker-compose.yml shows how to create one.",
+    ),
+    SettingErrorCode.METRICS_TOKEN_TOO_SHORT: MessageTemplate(
+        "METRICS_TOKEN has fewer than {least} characters. It could be guessed.", "Set a long random value."
     ),
     SettingErrorCode.SETTING_NOT_USABLE: MessageTemplate(
         "{name} is {value!r}, which is not {kind:setting_kind}.", "Correct the variable in kafkadash's environment."

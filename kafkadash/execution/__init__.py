@@ -2,10 +2,14 @@
 
 PUBLIC_MODULES = (
     "claims",
+    "engine.state",
     "live_keys",
+    "models",
+    "pages.counts",
     "pages.rows",
     "pages.run",
     "pages.summaries",
+    "progress.figures",
     "tasks",
     "troubles",
     "worker.lease",

@@ -197,6 +197,8 @@ TABLE: Mapping[str, Row] = {
     "jobs:cancel": Row("any", "a", WRONG_VERB, 302, other=403),
     "ops:livez": Row("public"),
     "ops:readyz": Row("public", get=(200, 503)),
+    # By token, by network, or with the right on all clusters: tests/metrics/test_metrics_access.py.
+    "metrics:metrics": Row("public", get=(200, 404)),
     "history:cluster_history": page(),
     "history:group_history": page(),
     "history:topic_history": page(),

@@ -150,6 +150,7 @@ NO_PAGES = {
     "clusters/",
     "livez",
     "readyz",
+    "metrics",
     f"{CLUSTER}quorum/lag/",
     f"{CLUSTER}topics-chosen/",
     f"{CLUSTER}trends/",

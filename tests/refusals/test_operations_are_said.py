@@ -280,6 +280,7 @@ def starts_with(**environment: str) -> Callable[[], str]:
     ),
     case(SettingErrorCode.SECRET_KEY_TOO_SHORT, starts_with(SECRET_KEY="short"), least=32),
     case(SettingErrorCode.SECRET_KEY_TOO_SHORT, starts_with(SECRET_KEY_FALLBACKS="x" * 40 + ",short"), least=32),
+    case(SettingErrorCode.METRICS_TOKEN_TOO_SHORT, starts_with(METRICS_TOKEN="short"), least=16),
     case(SettingErrorCode.DATABASE_URL_WRONG, starts_with(DATABASE_URL="postgres://a:b@host:port/name")),
     case(SettingErrorCode.LEVEL_UNKNOWN, starts_with(LOG_LEVEL="LOUD"), level="LOUD"),
 )

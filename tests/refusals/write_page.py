@@ -94,6 +94,7 @@ CATALOGUES = {
     "Findings": ("findings.errors:OnCallErrorCode", "findings.messages:ONCALL_MESSAGES"),
     "The demo": ("devtools.errors:DemoErrorCode", "devtools.messages:DEMO_MESSAGES"),
     "Commands and the audit": ("ops.errors:OperationErrorCode", "ops.messages:OPERATION_MESSAGES"),
+    "Metrics": ("metrics.errors:MetricsErrorCode", "metrics.messages:METRICS_MESSAGES"),
     "Settings in the environment": ("core.setting_errors:SettingErrorCode", "core.setting_errors:SETTING_MESSAGES"),
     "The pipeline": ("pipeline.errors:PipelineErrorCode", "pipeline.messages:PIPELINE_MESSAGES"),
     "Servers that run beside kafkadash": (
