@@ -15,7 +15,7 @@ TEST_PROCESSES ?= 3
 export UV_PROJECT_ENVIRONMENT := $(CURDIR)/$(VENV)
 export DJANGO_SETTINGS_MODULE ?= kafkadash.settings
 
-.PHONY: help setup demo test test-fast check check-style check-types check-imports check-templates check-migrations check-wording check-words check-commits check-packages pin-images smoke chaos proof soak bench bench-collect bench-pages bench-changes bench-execution bench-freshness bench-planner bench-pipeline bench-topics docs check-docs measured pictures clean
+.PHONY: help setup demo test test-fast check check-style check-types check-imports check-templates check-migrations check-wording check-words check-commits check-packages pin-images smoke chaos proof soak bench bench-collect bench-pages bench-changes bench-execution bench-freshness bench-planner bench-pipeline bench-topics bench-oncall docs check-docs measured pictures clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,7 +79,7 @@ proof: $(STAMP) ## run the long proofs: tools, solver, kills, Spark, attacks, lo
 soak: $(STAMP) ## measure each process during 20 min of moves (ARGS="--minutes 5")
 	@$(BIN)/python -m tests.soak $(ARGS)
 
-bench: bench-collect bench-pages bench-changes bench-execution bench-freshness bench-planner bench-pipeline bench-topics ## run all benches in sequence, on an otherwise idle machine
+bench: bench-collect bench-pages bench-changes bench-execution bench-freshness bench-planner bench-pipeline bench-topics bench-oncall ## run all benches in sequence, on an otherwise idle machine
 
 bench-collect: $(STAMP) ## measure a refresh of 200,000 partitions: time, writes, memory
 	@$(BIN)/python -m tests.bench collect $(ARGS)
@@ -104,6 +104,9 @@ bench-pipeline: $(STAMP) ## measure collection and processing of 5,000 groups (A
 
 bench-topics: $(STAMP) ## measure changes of 1,000 topics, and pages of 5,000 topics and partitions
 	@$(BIN)/python -m tests.bench topics $(ARGS)
+
+bench-oncall: $(STAMP) ## measure /metrics of 5,000 consumer groups
+	@$(BIN)/python -m tests.bench oncall $(ARGS)
 
 pin-images: $(STAMP) ## pin the image digests in docker-compose.yml
 	@$(BIN)/python -m tests.supply pin
