@@ -3,11 +3,13 @@ from django.urls import path
 from kafkadash.findings.board import acknowledge, board, finding, overview, release, switcher
 from kafkadash.findings.runbooks import runbook, runbooks
 from kafkadash.findings.simulation_page import drill
+from kafkadash.findings.wall import wall
 
 app_name = "findings"
 
 urlpatterns = [
     path("", board, name="board"),
+    path("wall", wall, name="wall"),
     path("clusters/", switcher, name="switcher"),
     path("clusters/<slug:slug>/", overview, name="overview"),
     path("clusters/<slug:slug>/drill/", drill, name="drill"),

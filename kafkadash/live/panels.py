@@ -22,6 +22,7 @@ from kafkadash.execution.live_keys import MOVES, RUN
 from kafkadash.execution.pages.rows import moves_part
 from kafkadash.execution.pages.run import run_part
 from kafkadash.findings.board import overview_context, status_context
+from kafkadash.findings.wall import wall_context
 from kafkadash.history.schedule import PIPELINE
 from kafkadash.monitoring.brokers import brokers_context
 from kafkadash.monitoring.cluster_bar import READ_HINTS
@@ -66,6 +67,7 @@ PANELS: Mapping[str, LivePanel] = {
     panel.name: panel
     for panel in (
         LivePanel("status", frozenset(CollectorKind.values), "findings/_status.html", status_context),
+        LivePanel("wall", frozenset(CollectorKind.values), "findings/_wall.html", wall_context),
         LivePanel("overview", frozenset(CollectorKind.values), "findings/_overview.html", overview_context),
         LivePanel("groups", frozenset({CollectorKind.GROUPS}), "monitoring/_groups.html", groups_context),
         LivePanel(

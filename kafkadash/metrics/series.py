@@ -70,9 +70,9 @@ _ALL = (
     MetricSeries(
         "kafkadash_pipeline_check_timestamp_seconds",
         (),
-        "Time when a worker last looked at the folder of the pipeline.",
+        "Time when a worker last checked the folder of the pipeline.",
         "pipeline",
-        "before the first look",
+        "before the first check",
     ),
     MetricSeries(
         "kafkadash_pipeline_heartbeat_timestamp_seconds",
@@ -100,14 +100,14 @@ _ALL = (
         (),
         "Segments that are in no result yet.",
         "pipeline",
-        "while nobody looked at the folder of the pipeline lately",
+        "while no worker checks the folder of the pipeline",
     ),
     MetricSeries(
         "kafkadash_pipeline_waiting_results",
         (),
         "Results of the pipeline that are not stored yet.",
         "pipeline",
-        "while nobody looked at the folder of the pipeline lately",
+        "while no worker checks the folder of the pipeline",
     ),
     # Clusters and findings
     MetricSeries(

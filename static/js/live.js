@@ -31,6 +31,7 @@
   document.addEventListener("htmx:ws:before:message:incoming", (event) => {
     event.detail.cancelled = true; // frames are put in below, through the freeze and the hold
     lastHeard = performance.now();
+    sayAlive();
     if (link !== "live") connected();
     receive(JSON.parse(event.detail.message.data));
   });
@@ -56,6 +57,11 @@
     }
     showConnection();
   });
+
+  // For pages that say so themselves when no answer comes any more.
+  function sayAlive() {
+    document.dispatchEvent(new Event("kafkadash:alive"));
+  }
 
   // The first message, not the opened socket, proves it: a refusal is also sent through an open one.
   function connected() {
@@ -150,6 +156,7 @@
       databaseAway = response.status === 503;
       if (databaseAway) setTimeout(fetchSoon, AWAY_AGAIN);
       showConnection();
+      if (response.ok || response.status === 304) sayAlive();
       if (response.status === 304) return true;
       if (!response.ok) return false;
       const text = await response.text();

@@ -4,7 +4,8 @@
   // The answer to a form stands under the address of its page: that is what a reload, a copied link and live.js ask for.
   if (root.dataset.address) history.replaceState(history.state, "", root.dataset.address);
 
-  const stored = localStorage.getItem("theme");
+  // A screen on a wall has no button: it follows its system, whatever was chosen on other pages.
+  const stored = "themeAuto" in root.dataset ? null : localStorage.getItem("theme");
   if (stored) root.dataset.theme = stored;
   document.addEventListener("click", (event) => {
     if (!event.target.closest("[data-action=theme]")) return;

@@ -59,6 +59,7 @@ def form(who: str, post: int | tuple[int, ...], **more: object) -> Row:
 
 TABLE: Mapping[str, Row] = {
     "findings:board": Row("signed in"),
+    "findings:wall": Row("signed in"),
     "findings:switcher": Row("signed in"),
     "findings:overview": page(),
     "findings:drill": page(),

@@ -114,6 +114,7 @@ OF_A_CLUSTER: Mapping[str, Visited] = {
 }
 SIGNED_IN: Mapping[str, Sequence[str]] = {
     "": ["/", "/?state=ok", "/?state=critical", "/?kind=broker-down", "/?mine=1"],
+    "wall": ["/wall", "/wall?cluster=demo&cluster=nothing"],
     "runbooks/": ["/runbooks/"],
     "runbooks/<slug:kind>/": ["/runbooks/broker-down/", "/runbooks/orphan-throttle/"],
     "logout/": ["/logout/"],

@@ -28,6 +28,8 @@ GetPage = Callable[[str], Page]
 PAGES = [
     "/",
     "/?state=ok",
+    "/wall",
+    "/wall?cluster=well&cluster=nothing",
     "/clusters/",
     "/clusters/demo/",
     "/clusters/demo/reassignments/",
@@ -159,6 +161,7 @@ def test_a_push_holds_nothing_of_a_person(panel: LivePanel, name: str) -> None:
 def test_a_page_shows_exactly_what_is_pushed(get_page: GetPage, world: Cluster, name: str) -> None:
     pages = {
         "status": "/",
+        "wall": "/wall",
         "reassignments": "/clusters/demo/reassignments/",
         "controllers": "/clusters/demo/quorum/",
         "leaders": "/clusters/demo/quorum/",

@@ -55,6 +55,7 @@ from tests.quorums import answers, status_kept
 PINNED: dict[str, int] = json.loads((Path(__file__).parent.parent / "query_counts.json").read_text())
 PAGES = {
     "board": "/",
+    "wall": "/wall",
     "overview": "/clusters/demo/",
     "reassignments": "/clusters/demo/reassignments/",
     "reassignments_ended": "/clusters/demo/reassignments/?ended=all",
