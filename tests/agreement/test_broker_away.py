@@ -35,6 +35,7 @@ from tests.agreement.test_cluster_facts import described, printed_bytes, replica
 from tests.agreement.tools import Tools
 from tests.kafka_configs import alter
 from tests.kafka_releases import tells_fenced
+from tests.metrics.scraped import scrape_page
 from tests.waiting import wait_until
 
 AWAY, BROKERS = 3, (1, 2, 3)
@@ -193,6 +194,8 @@ def _assert_lists_agree(cluster: Cluster, tools: Tools) -> None:
         printed = tools.partitions_that_are(option)
         assert _counted(cluster, column) == Counter(topic for topic, _ in printed), option
         assert getattr(figures, column) == len(printed), option
+        series = f"partitions_{column.removesuffix('_partitions')}"
+        assert scrape_page().get(series, cluster=cluster.slug) == len(printed), series
 
 
 def _counted(cluster: Cluster, column: str) -> Counter[str]:

@@ -48,6 +48,7 @@ from kafkadash.monitoring.traffic.rules import shard_of
 from tests.agreement.conftest import Mover, Refresher, TopicMaker
 from tests.agreement.tools import DEFAULT, EARLIEST, LATEST, DescribedPartition, DescribedTopic, Tools
 from tests.kafka_releases import has_quorum
+from tests.metrics.scraped import scrape_page
 from tests.waiting import wait_until
 
 RELEASE_LEVELS = {"3.9-IV0": 21, "4.0-IV3": 25, "4.3-IV0": 30, "4.4-IV0": 31, "4.4-IV1": 32, "4.4-IV2": 33}
@@ -358,6 +359,10 @@ def test_quorum__leader_epoch_members_and_log_ends__equal_describe(
     assert len(status.voters) == len(status.observers) == 3
     assert stored.high_watermark is not None
     assert status.high_watermark <= stored.high_watermark <= after[status.leader_id, "Leader"]
+
+    metrics = scrape_page()
+    scraped = [metrics.get(f"quorum_{name}", cluster=cluster.slug) for name in ("leader_id", "leader_epoch", "voters")]
+    assert scraped == [status.leader_id, status.leader_epoch, len(status.voters)]
 
     ends = {(row["id"], row["voter"]): row["log_end_offset"] for row in stored.replicas}
     assert len(ends) == len(before)

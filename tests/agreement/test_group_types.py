@@ -29,6 +29,7 @@ from tests.agreement.conftest import Refresher, TopicMaker
 from tests.agreement.tools import Tools
 from tests.committed import commit_offsets
 from tests.contract import raw
+from tests.metrics.scraped import scrape_page
 from tests.waiting import wait_until
 
 DEADLINE = 20.0
@@ -58,6 +59,13 @@ def rows(text: str) -> list[dict[str, str]]:
 
 def number(text: str) -> int | None:
     return None if text == "-" else int(text)
+
+
+def assert_scraped(group: str, type_: str, state: Mapping[str, str], lag: int) -> None:
+    metrics, own = scrape_page(), {"cluster": "real", "group": group}
+    assert metrics.get("group_lag_records", **own) == lag
+    assert metrics.get("group_members", **own) == int(state["#MEMBERS"])
+    assert [(each["type"], each["state"]) for each in metrics.find("group_state", **own)] == [(type_, state["STATE"])]
 
 
 @pytest.mark.needs_release("4.1")
@@ -94,6 +102,7 @@ def test_share_group__start_offsets_lag_and_members__equal_kafka_share_groups(
         (each["TOPIC"], int(each["PARTITION"]), number(each["START-OFFSET"]), number(each["LAG"])) for each in offsets
     }
     assert any(each.lag for each in read_partitions(row)), "what was released waits"
+    assert_scraped(group, "share", state, sum(number(each["LAG"]) or 0 for each in offsets))
     assert {
         (m.member_id, m.client_id, f"/{m.host}", sum(map(len, m.assigned.values()))) for m in read_share_members(row)
     } == {(m["CONSUMER-ID"], m["CLIENT-ID"], m["HOST"], int(m["#PARTITIONS"])) for m in members}
@@ -252,6 +261,7 @@ def test_streams_group__state_members_offsets_and_lag__equal_kafka_streams_group
         )
         for each in offsets
     }
+    assert_scraped(group, "streams", state, sum(number(each["OFFSET-LAG"]) or 0 for each in offsets))
     assert [(m.member_id, m.client_id, m.assigned) for m in members_of(row)] == [
         (each["MEMBER"], each["CLIENT-ID"], {topic: [0, 1]}) for each in members
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from django.test import Client, override_settings
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -45,3 +46,11 @@ class Scrape:
         """Return the labels of all samples that have at least these."""
         wanted = labels.items()
         return [dict(own) for key, own in self.samples if key == f"kafkadash_{name}" and own >= wanted]
+
+
+def scrape_page(**headers: str) -> Scrape:
+    """Scrape as a client of an allowed network."""
+    with override_settings(METRICS_NETWORKS=["127.0.0.1"]):
+        response = Client().get("/metrics", headers=headers)
+    assert response.status_code == 200
+    return Scrape.read(response.content)

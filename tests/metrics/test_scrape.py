@@ -40,7 +40,7 @@ from tests.factories import NOW, ThrottleFactory, judged, node, silent, watched
 from tests.groups import STALLED, group_seen, share_seen
 from tests.history_rows import beats, looked, taken_in
 from tests.kept_rows import kept
-from tests.metrics.scraped import Scrape
+from tests.metrics.scraped import Scrape, scrape_page
 
 HOSTILE = 'a"b\\c\nd{x="y"} 1 # EOF\u2028é'
 NETWORK = "127.0.0.1"
@@ -109,12 +109,6 @@ def _rows(run: Execution) -> Any:
     return stored.rows
 
 
-def scrape(**headers: str) -> Scrape:
-    response = Client().get("/metrics", headers=headers)
-    assert response.status_code == 200
-    return Scrape.read(response.content)
-
-
 def test_scrape__of_everything__has_every_series_of_the_catalogue(world: ScrapedWorld) -> None:
     response = Client().get("/metrics")
     assert response["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
@@ -129,7 +123,7 @@ def test_scrape__of_everything__has_every_series_of_the_catalogue(world: Scraped
 
 
 def test_scrape__of_kafkadash__says_version_and_marks(world: ScrapedWorld) -> None:
-    found = scrape()
+    found = scrape_page()
     assert [labels["version"] for labels in found.find("build_info")] == [VERSION]
     assert found.get("heartbeat_timestamp_seconds", part="tick") is not None
     assert found.get("collection_attempt_timestamp_seconds") == (NOW - timedelta(seconds=3)).timestamp()
@@ -137,11 +131,11 @@ def test_scrape__of_kafkadash__says_version_and_marks(world: ScrapedWorld) -> No
     assert found.get("pipeline_history_timestamp_seconds") == (NOW - timedelta(seconds=12)).timestamp()
     assert (found.get("pipeline_waiting_segments"), found.get("pipeline_waiting_results")) == (3, 1)
     looked(NOW - timedelta(minutes=2), beats(NOW), segments_waiting=3)
-    assert scrape().get("pipeline_waiting_segments") is None
+    assert scrape_page().get("pipeline_waiting_segments") is None
 
 
 def test_findings__of_a_cluster__are_counted_as_on_the_board(world: ScrapedWorld) -> None:
-    found = scrape()
+    found = scrape_page()
     offline = {"cluster": "demo", "kind": "offline-partitions", "severity": "critical"}
     assert found.get("findings_open", **offline) == 1
     assert found.get("findings_acknowledged", **offline) == 1
@@ -160,7 +154,7 @@ def test_findings__of_a_cluster__are_counted_as_on_the_board(world: ScrapedWorld
 
 
 def test_figures__of_a_fresh_cluster__are_those_of_its_rows(world: ScrapedWorld) -> None:
-    found = scrape()
+    found = scrape_page()
     figures = {
         "brokers_registered": 3,
         "brokers_fenced": 0,
@@ -189,7 +183,7 @@ def test_figures__of_a_fresh_cluster__are_those_of_its_rows(world: ScrapedWorld)
 
 
 def test_figures__that_are_stale_or_unknown__are_absent(world: ScrapedWorld) -> None:
-    found = scrape()
+    found = scrape_page()
     gated = ("brokers_", "partitions", "topics", "quorum_", "group", "throttle")
     there = {name for name, labels in found.samples if dict(labels).get("cluster") in ("away", "off")}
     assert not [name for name in there if name.removeprefix("kafkadash_").startswith(gated)]
@@ -200,13 +194,13 @@ def test_figures__that_are_stale_or_unknown__are_absent(world: ScrapedWorld) -> 
     world.demo.collector_runs.filter(kind=CollectorKind.QUORUM).update(
         failures=5, last_failure=FailureKind.DEADLINE_EXCEEDED, succeeded_at=NOW - timedelta(minutes=1)
     )
-    assert scrape().find("partitions_offline", cluster="demo") == []  # as the controllers said it a minute ago
+    assert scrape_page().find("partitions_offline", cluster="demo") == []  # as the controllers said it a minute ago
 
 
 def test_quorum__with_a_voter_of_unknown_state__has_no_margin(world: ScrapedWorld) -> None:
     replicas = [node(101, caught_up_ago=None), node(102, caught_up_ago=0), node(103, caught_up_ago=10)]
     QuorumSnapshot.objects.filter(cluster=world.demo).update(replicas=replicas)
-    found = scrape()
+    found = scrape_page()
     assert found.get("quorum_voters_in_sync", cluster="demo") == 2
     assert found.get("quorum_margin", cluster="demo") is None
 
@@ -214,7 +208,7 @@ def test_quorum__with_a_voter_of_unknown_state__has_no_margin(world: ScrapedWorl
 def test_groups__of_any_name__have_one_set_of_series_each(world: ScrapedWorld) -> None:
     reader = {"cluster": "demo", "group": "reader"}
     stored = GroupState.objects.get(cluster=world.demo, name="reader")
-    found = scrape()
+    found = scrape_page()
     assert found.get("group_lag_records", **reader) == stored.lag
     assert found.get("group_lag_seconds", **reader) == stored.time_lag_s
     assert found.get("group_unknown_lag_partitions", **reader) == 0
@@ -235,17 +229,17 @@ def test_groups__with_one_label_or_too_many__do_not_break_the_scrape(
     group_seen(world.demo, f"~{long.key}")  # the label of the long one
     group_seen(world.demo, "")
     GroupState.objects.filter(name="reader").update(taken_at=NOW - timedelta(minutes=5))
-    found = scrape()
+    found = scrape_page()
     labels = {own["group"] for own in found.find("group_state", cluster="demo")}
     assert "reader" not in labels  # its coordinator does not answer
     assert len(labels) == 5
     assert (found.get("groups", cluster="demo"), found.get("groups_left_out", cluster="demo")) == (6, 1)
     monkeypatch.setattr(collector, "MOST_GROUPS", 2)
-    assert len(scrape().find("group_state", cluster="demo")) <= 2
+    assert len(scrape_page().find("group_state", cluster="demo")) <= 2
 
 
 def test_throttles__that_are_set__are_counted_with_their_rates(world: ScrapedWorld) -> None:
-    found = scrape()
+    found = scrape_page()
     numbers = {labels["resource"]: found.get("throttles", **labels) for labels in found.find("throttles")}
     assert numbers == {"cluster": 1, "broker": 2, "topic": 1}
     assert found.get("throttles_orphan", cluster="demo") == 1
@@ -255,7 +249,7 @@ def test_throttles__that_are_set__are_counted_with_their_rates(world: ScrapedWor
 
 
 def test_runs__queued_or_under_way__tell_their_progress(world: ScrapedWorld) -> None:
-    found = scrape()
+    found = scrape_page()
     run = {"cluster": "demo", "change": str(world.run.request_id)}
     shown = {
         "run_items": 10,
@@ -279,20 +273,20 @@ def test_runs__queued_or_under_way__tell_their_progress(world: ScrapedWorld) -> 
     assert found.get("change_requests", cluster="demo", state="failed") == 0
 
     progressed(world.run, figures(total_bytes=None, percent=None, eta_s=float("inf"), unsized=1))
-    found = scrape()
+    found = scrape_page()
     unknown = ("run_size_bytes", "run_copied_bytes", "run_progress_ratio", "run_remaining_seconds")
     assert [found.get(name, **run) for name in unknown] == [None] * 4
     Execution.objects.filter(pk=world.run.pk).update(progress_at=NOW - timedelta(minutes=1))
-    assert scrape().get("run_rate_bytes_per_second", **run) is None
+    assert scrape_page().get("run_rate_bytes_per_second", **run) is None
     ChangeRequest.objects.filter(pk=world.run.request_id).update(state=ChangeState.DONE)
-    assert scrape().find("run_state", **run) == []
+    assert scrape_page().find("run_state", **run) == []
 
 
 def test_scrape__with_twice_the_rows__has_the_same_queries(world: ScrapedWorld) -> None:
     counts = []
     for round_ in range(2):
         with CaptureQueriesContext(connection) as queries:
-            scrape()
+            scrape_page()
         counts.append(len(queries))
         other = watched(f"other-{round_}", offline_partitions=1)
         Cluster.objects.filter(pk=other.pk).update(mode="zookeeper", zookeeper="zk:2181")
