@@ -29,8 +29,11 @@
     if (!document.hidden) navigator.wakeLock?.request("screen").catch(() => null);
   }
 
-  // Another name of the same animation begins it anew.
-  document.addEventListener("kafkadash:alive", () => { silence.dataset.beat = silence.dataset.beat === "even" ? "odd" : "even"; });
+  // An answer is worth nothing on a page whose ages no longer count. Another name of the same animation begins it anew.
+  document.addEventListener("kafkadash:alive", () => {
+    kafkadash.freshness.tick();
+    silence.dataset.beat = silence.dataset.beat === "odd" ? "even" : "odd";
+  });
   document.addEventListener("kafkadash:shown", showLocalTimes);
   document.addEventListener("visibilitychange", keepScreenOn);
   showClock();
