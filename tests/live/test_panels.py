@@ -176,7 +176,8 @@ def test_what_is_pushed_of_2_000_moving_rows__is_at_most_20_kb_a_second(cluster:
 
 def test_every_kind__touches_a_panel() -> None:
     assert all(panels_of({kind}) for kind in CollectorKind.values)
-    assert [panel.name for panel in panels_of({CollectorKind.VERSIONS})] == ["status", "overview", "collection"]
+    touched = [panel.name for panel in panels_of({CollectorKind.VERSIONS})]
+    assert touched == ["status", "wall", "overview", "collection"]
 
 
 def test_key__is_read_back_by_what_made_it() -> None:
