@@ -23,7 +23,7 @@ GROUPS = {
     "planner": ["planner_kip36", "planner", "planner_disks"],
     "pipeline": ["pipeline.collection", "pipeline.stream", "pipeline.jobs", "pipeline.history"],
     "topics": ["topic_runs"],
-    "oncall": ["scrape"],
+    "oncall": ["broker_messages", "scrape"],
     "pages": ["board", "drill_and_lag", "lists", "page_quality", "live_pixel"],
 }
 
