@@ -89,7 +89,7 @@ def test_election__of_a_topic_that_was_deleted__turns_stale(
     topic = misled()
     change = queue(cluster, KIND, {"topic": topic}, operator)
     tools.run("topics", "--delete", "--topic", topic)
-    wait_until(lambda: topic not in tools.topics(), "the topic is deleted", DEADLINE_S)
+    wait_until(lambda: topic not in tools.topic_names(), "the topic is deleted", DEADLINE_S)
     assert step_until(change, RequestState.STALE) is None
 
 

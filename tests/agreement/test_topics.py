@@ -65,7 +65,7 @@ def test_topics__of_which_kafka_refuses_one__the_other_is_created(
     run = step_until(queue(cluster, KIND, wanted, operator), RequestState.DONE)
     assert run is not None
     assert (run.outcome, run.counts) == ("exceptions", {"refused": 1})
-    assert "made-d" not in tools.topics()
+    assert "made-d" not in tools.topic_names()
 
 
 def test_topics__that_break_a_topic_rule__are_not_created(
@@ -131,14 +131,14 @@ def test_topic__is_deleted__and_one_created_again_stays(
     run = step_until(queue(cluster, DELETION, {"topic_ids": [ids[topics[0]]]}, operator), RequestState.DONE)
     assert run is not None
     assert (run.outcome, run.counts) == ("clean", {"done": 1})
-    assert topics[0] not in tools.topics()
+    assert topics[0] not in tools.topic_names()
 
     change = queue(cluster, DELETION, {"topic_ids": [ids[topics[1]]]}, operator)
     tools.run("topics", "--delete", "--topic", topics[1])
-    wait_until(lambda: topics[1] not in tools.topics(), "it is deleted", DEADLINE_S)
+    wait_until(lambda: topics[1] not in tools.topic_names(), "it is deleted", DEADLINE_S)
     tools.run("topics", "--create", "--topic", topics[1], "--partitions", "1", "--replication-factor", "1")
-    wait_until(lambda: topics[1] in tools.topics(), "it is there again", DEADLINE_S)
+    wait_until(lambda: topics[1] in tools.topic_names(), "it is there again", DEADLINE_S)
     assert step_until(change, RequestState.STALE) is None
-    assert topics[1] in tools.topics()
+    assert topics[1] in tools.topic_names()
     # Some brokers still tell the configs of the topic that had the name before; other tests compare what is told.
     tools.run("topics", "--delete", "--topic", topics[1])

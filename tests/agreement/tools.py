@@ -226,6 +226,10 @@ class Tools:
     def delete_config(self, owner: str | int | None, *names: str) -> None:
         self.run("configs", "--alter", *_entity(owner), "--delete-config", ",".join(names))
 
+    def topic_names(self) -> list[str]:
+        """As ``kafka-topics --list`` says; ``--describe`` fails where a topic is deleted meanwhile."""
+        return self.run("topics", "--list").split()
+
     def topics(self, *options: str) -> dict[str, DescribedTopic]:
         """Name → what ``kafka-topics --describe`` says."""
         text = self.run("topics", "--describe", *options)
