@@ -30,6 +30,83 @@ ONCALL_MESSAGES: Mapping[OnCallErrorCode, MessageTemplate] = {
     OnCallErrorCode.DRILL_TOO_MANY: MessageTemplate(
         "Only the first {most:,} of {many:,} brokers are simulated.", "Simulate the other brokers separately."
     ),
+    # Whether a broker may be restarted
+    OnCallErrorCode.RESTART_ALLOWED: MessageTemplate(
+        "Broker {broker} may be restarted now.",
+        "Wait until its replicas are in sync before you restart another broker.",
+    ),
+    OnCallErrorCode.RESTART_OF_DOWN: MessageTemplate(
+        "Broker {broker} is down already. A restart stops nothing more.",
+        "Start it, and wait until its replicas are in sync.",
+    ),
+    OnCallErrorCode.RESTART_REFUSED: MessageTemplate(
+        "Broker {broker} must not be restarted now.", "Resolve the reasons first."
+    ),
+    OnCallErrorCode.RESTART_UNDECIDED: MessageTemplate(
+        "kafkadash cannot tell whether broker {broker} may be restarted.",
+        "Restart nothing before the reasons are resolved.",
+    ),
+    OnCallErrorCode.RESTART_GOES_OFFLINE: MessageTemplate(
+        "{partitions:# partition goes|# partitions go} offline: {names:names}.",
+        "Wait until their other replicas are in sync, or raise the replication factor.",
+    ),
+    OnCallErrorCode.RESTART_STOPS_WRITES: MessageTemplate(
+        "{partitions:# partition gets|# partitions get} under min-ISR, so writes with acks=all fail: {names:names}.",
+        "Wait until their other replicas are in sync, or raise the replication factor.",
+    ),
+    OnCallErrorCode.RESTART_LOSES_QUORUM: MessageTemplate(
+        "{left} of {voters:# quorum voter|# quorum voters} {left:is|are} left; the majority is {majority}.",
+        "Start the other voters first.",
+    ),
+    OnCallErrorCode.RESTART_OTHERS_BEHIND: MessageTemplate(
+        "{replicas:# replica|# replicas} on {brokers:broker|brokers} {brokers:few} {replicas:is|are} not in sync.",
+        "Wait until {brokers:this broker has|these brokers have} caught up.",
+    ),
+    OnCallErrorCode.RESTART_FACTS_STALE: MessageTemplate(
+        "Some data is stale: {kinds:names}.", "The collection panel of the cluster shows the cause."
+    ),
+    OnCallErrorCode.RESTART_FACTS_EARLY: MessageTemplate(
+        "Some data is from before this check: {kinds:names}.", "Collectors read it again within their intervals."
+    ),
+    OnCallErrorCode.RESTART_BROKERS_SILENT: MessageTemplate(
+        "{brokers:Broker|Brokers} {brokers:few} {brokers:does|do} not respond to kafkadash.",
+        "Check whether {brokers:it runs|they run}.",
+    ),
+    OnCallErrorCode.RESTART_TOPICS_HIDDEN: MessageTemplate(
+        "At least {topics:# topic is|# topics are} hidden from kafkadash.",
+        "Grant its principal Describe on all topics.",
+    ),
+    OnCallErrorCode.RESTART_TOPICS_UNCOUNTED: MessageTemplate(
+        "It is unknown whether topics are hidden from kafkadash.", "A read of log directories shows it."
+    ),
+    OnCallErrorCode.RESTART_MIN_ISR_UNKNOWN: MessageTemplate(
+        "The min.insync.replicas of {partitions:# partition is|# partitions are} unknown.",
+        "Check whether configs are collected.",
+    ),
+    OnCallErrorCode.RESTART_QUORUM_UNKNOWN: MessageTemplate(
+        "The state of the controller quorum is unknown.", "Check whether the quorum is collected."
+    ),
+    OnCallErrorCode.RESTART_VOTERS_UNHEARD: MessageTemplate(
+        "{voters:# quorum voter has|# quorum voters have} sent nothing since the leader changed.",
+        "Wait until the quorum page shows {voters:it|them} in sync.",
+    ),
+    OnCallErrorCode.RESTART_ALWAYS_OFFLINE: MessageTemplate(
+        "Each restart takes {partitions:# partition|# partitions} with one replica offline: {topics:names}.",
+        "Raise the replication factor, or move the partitions to another broker for the restart.",
+    ),
+    OnCallErrorCode.RESTART_ALWAYS_STOPS_WRITES: MessageTemplate(
+        "Each restart stops writes to {partitions:# partition|# partitions} whose min.insync.replicas is the "
+        "replication factor: {topics:names}.",
+        "Lower min.insync.replicas or raise the replication factor.",
+    ),
+    OnCallErrorCode.RESTART_ALWAYS_LOSES_QUORUM: MessageTemplate(
+        "Each restart costs the quorum its majority: it has {voters:# voter|# voters}.",
+        "Add voters: three tolerate the loss of one.",
+    ),
+    OnCallErrorCode.RESTART_AFTER_MOVES: MessageTemplate(
+        "{partitions:# partition|# partitions} can spare this broker only after a running reassignment.",
+        "Wait until the reassignment has ended.",
+    ),
 }
 
 

@@ -136,6 +136,7 @@ def drill_context(runs: CollectionFreshness, given: QueryDict) -> dict[str, Any]
         "title": _describe_result(simulation, result, after, freshness, doubts),
         "state": _overall_state(result, after, doubts),
         "drilled": result,
+        "single": f"{simulation.dying[0]}" if len(simulation.dying) == 1 else "",
         "quorum": after,
         "zookeeper": cluster.mode == ClusterMode.ZOOKEEPER,
         "map": rack_map(brokers, simulation.dying, result) if len(brokers) <= MOST_CELLS else [],

@@ -5,6 +5,7 @@ PUBLIC_MODULES = (
     "brokers",
     "canary.rules",
     "canary.samples",
+    "catch_up.pages",
     "cluster_bar",
     "collection",
     "configs",

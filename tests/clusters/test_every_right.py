@@ -63,6 +63,8 @@ TABLE: Mapping[str, Row] = {
     "findings:switcher": Row("signed in"),
     "findings:overview": page(),
     "findings:drill": page(),
+    "findings:restart": page(),
+    "findings:restart_order": page(),
     "findings:finding": page(),
     "findings:acknowledge": form("opa", 302),
     "findings:release": form("opa", 302),

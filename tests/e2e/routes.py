@@ -40,6 +40,8 @@ OF_A_CLUSTER: Mapping[str, Visited] = {
         (f"{C}drill/", f"{C}drill/?broker=1", f"{C}drill/?broker=1&show=moving", f"{C}drill/?brokers=99,x"),
         lambda told: [f"of {told.partitions:,} partitions"],
     ),
+    f"{CLUSTER}restart/": Visited((f"{C}restart/", f"{C}restart/?rack=nowhere")),
+    f"{CLUSTER}brokers/<int:broker_id>/restart/": Visited((f"{C}brokers/{{broker}}/restart/",), of_seen=True),
     f"{CLUSTER}brokers/": Visited(
         (f"{C}brokers/", f"{C}brokers/?state=fenced", f"{C}brokers/?q=nowhere&sort=-disk"),
         lambda told: [f"{number:,}" for number in told.replicas.values()],

@@ -61,6 +61,8 @@ PAGES = {
     "reassignments_ended": "/clusters/demo/reassignments/?ended=all",
     "reassignment": "/clusters/demo/reassignments/r-demo/",
     "drill": "/clusters/demo/drill/?brokers=1,2",
+    "restart": "/clusters/demo/brokers/1/restart/",
+    "restart_order": "/clusters/demo/restart/",
     "quorum": "/clusters/demo/quorum/",
     "quorum_lag": "/clusters/demo/quorum/lag/?range=24h",
     "trends": "/clusters/demo/trends/",
