@@ -8,7 +8,6 @@ from datetime import datetime
 from django.db.models import F, Q
 
 from kafkadash.clusters.models import Cluster, ClusterMode
-from kafkadash.core.rows import without_search_for_cycles
 from kafkadash.findings.restart import EndingMove, RestartBroker, RestartFacts
 from kafkadash.findings.simulation_page import placed_partitions
 from kafkadash.monitoring.brokers import broker_word
@@ -27,7 +26,6 @@ _AFTER_RESTART = frozenset({CollectorKind.METADATA, CollectorKind.ANSWERS, Colle
 """Kinds that change when a broker stops."""
 
 
-@without_search_for_cycles()
 def load_restart_facts(standing: CollectionFreshness, since: datetime | None = None) -> RestartFacts:
     """Load the facts of a restart in at most seven queries.
 

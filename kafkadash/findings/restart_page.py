@@ -17,7 +17,7 @@ from kafkadash.clusters.access import VIEW, cluster_for, needs
 from kafkadash.core.formatting import join_items
 from kafkadash.core.messages import choose_plural, message_text
 from kafkadash.core.revalidation import revalidated
-from kafkadash.core.rows import one_moment
+from kafkadash.core.rows import one_moment, without_search_for_cycles
 from kafkadash.core.status import HealthState
 from kafkadash.findings.errors import OnCallErrorCode
 from kafkadash.findings.restart import (
@@ -105,6 +105,7 @@ class RestartContext(TypedDict):
     more: int
 
 
+@without_search_for_cycles()
 def restart_context(standing: CollectionFreshness, row: BrokerState) -> RestartContext:
     """Return the answer for one broker with the partitions behind it, the worst first."""
     facts = load_restart_facts(standing)
@@ -148,6 +149,7 @@ class RestartOrderContext(TypedDict):
     known: bool
 
 
+@without_search_for_cycles()
 def restart_order_context(standing: CollectionFreshness, rack: str | None) -> RestartOrderContext:
     """Return the order for all brokers, or for those of a rack; of a rack that no broker names, the problem."""
     facts = load_restart_facts(standing)

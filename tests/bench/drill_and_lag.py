@@ -1,4 +1,4 @@
-"""How long the server takes for the drill of 50,000 partitions, and for 24 h of the quorum's lag; rows, no Kafka."""
+"""How long the server takes for failures and restarts of many partitions, and 24 h of the quorum's lag; no Kafka."""
 
 from __future__ import annotations
 
@@ -10,32 +10,46 @@ from tests.bench.bars import Bar
 from tests.bench.server import empty_database
 
 PARTITIONS, BROKERS, TOPICS = 50_000, 60, 2_500
-DRILL_BAR_S, LAG_BAR_S = 1.0, 0.5
+RESTARTED = 200_000
+DRILL_BAR_S, RESTART_BAR_S, LAG_BAR_S = 1.0, 1.0, 0.5
 
 
 def measure() -> list[Bar]:
     with empty_database():
-        return [*_drills(), *_lags()]
+        return [*_drills(), *_restarts(), *_lags()]
 
 
 def _drills() -> list[Bar]:
-    from kafkadash.monitoring.models import BrokerState, TopicState
-    from tests.factories import BrokerFactory, TopicFactory, watched
-
-    cluster = watched("large", datetime.now(UTC))
-    BrokerState.objects.filter(cluster=cluster).delete()
-    for broker in range(1, BROKERS + 1):
-        BrokerFactory.create(cluster=cluster, broker_id=broker, rack=f"rack-{broker % 3}")
-    chance, rows = random.Random(1), []
-    for number in range(TOPICS):
-        placements = [chance.sample(range(1, BROKERS + 1), 3) for _ in range(PARTITIONS // TOPICS)]
-        partitions = [[n, replicas[0], 5, replicas, replicas, []] for n, replicas in enumerate(placements)]
-        rows.append(TopicFactory.build(cluster=cluster, name=f"topic-{number}", partitions=partitions, min_isr=2))
-    TopicState.objects.bulk_create(rows, batch_size=500)
+    _fill("large", PARTITIONS)
     return [
         answered_in("drill of a rack, 50k partitions, median", "/clusters/large/drill/?rack=rack-1", DRILL_BAR_S),
         answered_in("every single loss, 50k partitions, median", "/clusters/large/drill/", DRILL_BAR_S),
     ]
+
+
+def _restarts() -> list[Bar]:
+    _fill("vast", RESTARTED)
+    return [
+        answered_in("restart of a broker, 200k partitions, median", "/clusters/vast/brokers/7/restart/", RESTART_BAR_S),
+        answered_in("order of restarts, 200k partitions, median", "/clusters/vast/restart/", RESTART_BAR_S),
+    ]
+
+
+def _fill(slug: str, number: int) -> None:
+    """Three replicas of each partition, in topics of 20 partitions."""
+    from kafkadash.monitoring.models import BrokerState, TopicState
+    from tests.factories import BrokerFactory, TopicFactory, watched
+
+    cluster = watched(slug, datetime.now(UTC))
+    BrokerState.objects.filter(cluster=cluster).delete()
+    for broker in range(1, BROKERS + 1):
+        BrokerFactory.create(cluster=cluster, broker_id=broker, rack=f"rack-{broker % 3}")
+    chance, rows = random.Random(1), []
+    for topic in range(number * TOPICS // PARTITIONS):
+        placements = [chance.sample(range(1, BROKERS + 1), 3) for _ in range(PARTITIONS // TOPICS)]
+        partitions = [[n, replicas[0], 5, replicas, replicas, []] for n, replicas in enumerate(placements)]
+        rows.append(TopicFactory.build(cluster=cluster, name=f"topic-{topic}", partitions=partitions, min_isr=2))
+    TopicState.objects.bulk_create(rows, batch_size=500)
 
 
 def _lags() -> list[Bar]:

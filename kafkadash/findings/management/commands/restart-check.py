@@ -19,7 +19,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.core import clock
 from kafkadash.core.formatting import join_items
 from kafkadash.core.messages import CodedMessage, message_json
-from kafkadash.core.rows import one_moment
+from kafkadash.core.rows import one_moment, without_search_for_cycles
 from kafkadash.findings.errors import OnCallErrorCode
 from kafkadash.findings.restart import (
     BehindBroker,
@@ -145,6 +145,7 @@ def _read_seconds(text: str) -> float:
     return seconds
 
 
+@without_search_for_cycles()
 @one_moment()
 def _find_answer(cluster: Cluster, options: Mapping[str, Any], since: datetime | None) -> RestartAnswer:
     """Raises CodedCommandError for a broker or rack that is unknown, and where nothing was collected."""
