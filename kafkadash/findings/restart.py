@@ -347,7 +347,7 @@ def order_restarts(facts: RestartFacts, brokers: Collection[int]) -> RestartOrde
     """Return the order of these brokers: those that are down or behind, the others by rack, the controller last."""
     down = {broker.id for broker in facts.brokers.values() if broker.is_down}
     behind = {each.id for each in find_behind(facts)}
-    reasons = _find_lasting_reasons(facts)
+    reasons = _find_obstacles(facts)
     ranked: list[RestartStep] = []
     for broker in (facts.brokers[each] for each in sorted(brokers)):
         own = reasons.get(broker.id, ())
@@ -395,7 +395,7 @@ _REASON_PLACES: Mapping[str, RestartPlace] = {
 }
 
 
-def _find_lasting_reasons(facts: RestartFacts) -> dict[int, list[CodedMessage]]:
+def _find_obstacles(facts: RestartFacts) -> dict[int, list[CodedMessage]]:
     """Return what is against a restart of each broker even with all replicas in sync; brokers without any are left out.
 
     Running reassignments count as they end, and beside that as they are: then the restart can follow them.
@@ -434,6 +434,12 @@ def _find_lasting_reasons(facts: RestartFacts) -> dict[int, list[CodedMessage]]:
         voters = len(facts.quorum.voters)
         found[voter].append(coded(OnCallErrorCode.RESTART_ALWAYS_LOSES_QUORUM, voters=voters))
     return found
+
+
+def list_lasting_reasons(facts: RestartFacts, broker: int) -> list[CodedMessage]:
+    """Return what is against each restart of this broker, so that no waiting helps."""
+    found = _find_obstacles(facts).get(broker, [])
+    return [reason for reason in found if _REASON_PLACES[reason.code] is RestartPlace.NEVER]
 
 
 def _is_thin(replicas: int, min_isr: int | None) -> bool:

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 
 from kafkadash.clusters.access import VIEW, cluster_for, needs
 from kafkadash.core.formatting import join_items
-from kafkadash.core.messages import choose_plural, message_text
+from kafkadash.core.messages import CodedMessage, choose_plural, message_text
 from kafkadash.core.revalidation import revalidated
 from kafkadash.core.rows import one_moment, without_search_for_cycles
 from kafkadash.core.status import HealthState
@@ -29,6 +29,7 @@ from kafkadash.findings.restart import (
     RestartStep,
     RestartVerdict,
     judge_restart,
+    list_lasting_reasons,
     order_restarts,
 )
 from kafkadash.findings.restart_facts import load_restart_facts
@@ -93,7 +94,7 @@ class RestartLine:
 
 
 class RestartContext(TypedDict):
-    """``more``: partitions that the list leaves out."""
+    """``more``: partitions that the list leaves out. ``lasting``: reasons that no waiting changes."""
 
     title: str
     broker: BrokerState
@@ -102,6 +103,7 @@ class RestartContext(TypedDict):
     freshness: FactFreshness
     offline: Sequence[HitPartition]
     under: Sequence[HitPartition]
+    lasting: Sequence[CodedMessage]
     more: int
 
 
@@ -124,6 +126,7 @@ def restart_context(standing: CollectionFreshness, row: BrokerState) -> RestartC
         "freshness": standing.freshness_of(CollectorKind.METADATA),
         "offline": offline,
         "under": under,
+        "lasting": list_lasting_reasons(facts, row.broker_id),
         "more": len(check.offline) + len(check.under_min_isr) - len(offline) - len(under),
     }
 

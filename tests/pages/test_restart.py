@@ -68,6 +68,8 @@ def test_partitions_that_stop__are_listed_with_what_is_left(demo: Cluster, get_p
     assert len(page.find("#restart-partitions tbody tr")) == 25
     assert page.figures("#restart-partitions .panel-foot") == ["6"]
     assert page.links("#restart-partitions .panel-foot") == ["/clusters/demo/drill/?broker=2"]
+    lasting = [reason.get("data-reason") for reason in page.find("#restart-lasting li")]
+    assert lasting == [Code.RESTART_ALWAYS_OFFLINE, Code.RESTART_ALWAYS_STOPS_WRITES]
 
 
 def test_broker_restarted_before__is_waited_for_with_its_time_left(demo: Cluster, get_page: GetPage) -> None:

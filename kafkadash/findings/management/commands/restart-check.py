@@ -28,6 +28,7 @@ from kafkadash.findings.restart import (
     RestartStep,
     RestartVerdict,
     judge_restart,
+    list_lasting_reasons,
     order_restarts,
 )
 from kafkadash.findings.restart_facts import load_restart_facts
@@ -52,11 +53,15 @@ _HEAD = ("Place", "Broker", "Rack", "When")
 
 @dataclass(frozen=True, slots=True)
 class RestartAnswer:
-    """Answer to one call; ``check`` is None where no broker was named, ``order`` where one was, without a rack."""
+    """Answer to one call; ``check`` is None where no broker was named, ``order`` where one was, without a rack.
+
+    ``lasting``: what is against each restart of the broker, so that waiting does not help.
+    """
 
     freshness: FactFreshness
     check: RestartCheck | None
     order: RestartOrder | None
+    lasting: Sequence[CodedMessage] = ()
 
     @property
     def verdict(self) -> RestartVerdict:
@@ -124,7 +129,7 @@ class Command(StoredFactsCommand):
         self.print_age(found.freshness)
         if found.shown is not None:
             self.stdout.write(str(found.shown.sentence))
-        for reason in found.reasons:
+        for reason in (*found.reasons, *found.lasting):
             self.stdout.write(f"- {with_code(reason)}")
         if found.order is not None:
             for line in align_columns([_HEAD, *_order_rows(found.order)]):
@@ -164,7 +169,8 @@ def _find_answer(cluster: Cluster, options: Mapping[str, Any], since: datetime |
         raise command_error(code, cluster=cluster.name, rack=rack or "", there=there, returncode=BAD)
     check = None if broker is None else judge_restart(facts, broker)
     order = order_restarts(facts, chosen) if broker is None or rack is not None else None
-    return RestartAnswer(freshness, check, order)
+    lasting = [] if broker is None else list_lasting_reasons(facts, broker)
+    return RestartAnswer(freshness, check, order, lasting)
 
 
 def _order_rows(order: RestartOrder) -> Iterator[Sequence[str]]:
@@ -183,6 +189,7 @@ def _describe(found: RestartAnswer) -> dict[str, Any]:
     return {
         "verdict": found.verdict.value,
         "check": None if found.shown is None else _describe_check(found.shown),
+        "lasting": [message_json(reason) for reason in found.lasting],
         "order": None if found.order is None else [_describe_step(step) for step in found.order.steps],
         "never": None if found.order is None else [_describe_step(step) for step in found.order.never],
     }
