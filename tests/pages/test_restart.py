@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Callable
 from datetime import timedelta
+from importlib import import_module
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -188,6 +189,12 @@ def run(*arguments: str) -> tuple[int, str]:
     return 0, out.getvalue()
 
 
+@pytest.fixture
+def frozen_database_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = import_module("kafkadash.findings.management.commands.restart-check")
+    monkeypatch.setattr(command, "read_database_time", lambda: NOW)
+
+
 class TestCommand:
     def test_exit_code__is_the_answer(self, demo: Cluster) -> None:
         topic(demo, "t", [1, 2, 3])
@@ -222,6 +229,7 @@ class TestCommand:
         assert found["check"]["quorum"]["is_voter"] is False
         assert (found["order"], [step["broker"] for step in found["never"]]) == ([], [3])
 
+    @pytest.mark.usefixtures("frozen_database_time")
     def test_wait__takes_only_facts_that_are_newer_than_the_call(
         self, demo: Cluster, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -237,6 +245,7 @@ class TestCommand:
         assert run("demo", "--broker", "1", "--wait")[0] == 0
         assert len(waits) == 2
 
+    @pytest.mark.usefixtures("frozen_database_time")
     def test_wait__ends_at_its_timeout_with_the_last_answer(
         self, demo: Cluster, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db import connection
+
 from kafkadash.accounts.errors import command_error, with_code
 from kafkadash.clusters.models import Cluster
 from kafkadash.core import clock
@@ -112,7 +114,7 @@ class Command(StoredFactsCommand):
 
     def _wait(self, cluster: Cluster, options: Mapping[str, Any]) -> RestartAnswer:
         """Return the first yes, or the last answer before the timeout. Prints each new list of reasons to stderr."""
-        began, end = clock.now(), time.monotonic() + options["timeout"]
+        began, end = read_database_time(), time.monotonic() + options["timeout"]
         shown: Sequence[CodedMessage] | None = None
         while True:
             found = _find_answer(cluster, options, began)
@@ -137,6 +139,14 @@ class Command(StoredFactsCommand):
             for step in (*found.order.steps, *found.order.never):
                 for reason in step.reasons:
                     self.stdout.write(f"- Broker {step.broker.id}: {with_code(reason)}")
+
+
+def read_database_time() -> datetime:
+    """Return the time by which collectors stamp what they read; the clock of this machine may differ."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        (now,) = cursor.fetchone()
+    return now  # type: ignore[no-any-return]
 
 
 def _read_seconds(text: str) -> float:
