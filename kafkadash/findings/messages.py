@@ -265,7 +265,7 @@ FINDING_MESSAGES: Mapping[FindingCode, FindingTemplate] = {
     FindingCode.RUN_ASKS: _template(
         "Change #{number}: {count:# move needs|# moves need} a decision.",
         "Change #{number} needs a decision",
-        "The outcome of a move is unknown · Nothing else begins until somebody decides",
+        "The outcome of a move is unknown · No other move begins until an operator decides",
     ),
     FindingCode.RUN_BLOCKED: _template(
         "Change #{number} was started, but its run is blocked.", "Run of change #{number} blocked"
