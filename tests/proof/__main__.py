@@ -36,6 +36,7 @@ PARTS = (
     "history",
     "points",
     "short_points",
+    "restarts",
     "attacks",
     "crowd",
 )
