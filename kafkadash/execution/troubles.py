@@ -53,9 +53,11 @@ def load_troubles(cluster: Cluster, now: datetime) -> tuple[RunTrouble, ...]:
     owed = ThrottleEntry.objects.filter(
         is_open, execution__cluster=cluster, state=ThrottleEntryState.OBLIGED, changed_at__lte=now - PATIENCE
     ).values_list("execution__request_id", "changed_at")
-    rows = list(owed)
-    counts = Counter(number for number, _ in rows)
-    first = {number: min(at for each, at in rows if each == number) for number in counts}
+    counts: Counter[int] = Counter()
+    first: dict[int, datetime] = {}
+    for number, at in owed.order_by("changed_at"):
+        counts[number] += 1
+        first.setdefault(number, at)
     found += [RunTrouble(number, TroubleKind.OWES, count, first[number]) for number, count in counts.items()]
     return tuple(sorted(found, key=lambda each: (each.number, each.kind)))
 

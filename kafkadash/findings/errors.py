@@ -18,7 +18,7 @@ class OnCallErrorCode(StrEnum):
     DRILL_NO_BROKER = "drill-no-broker"
     DRILL_TOO_MANY = "drill-too-many"
 
-    # Whether a broker may be restarted: answers, what forbids it, what leaves it open, and what no waiting changes
+    # Restarts of brokers: answers, what forbids them, what leaves it open, and what no waiting changes
     RESTART_ALLOWED = "restart-allowed"
     RESTART_OF_DOWN = "restart-of-down"
     RESTART_REFUSED = "restart-refused"

@@ -30,7 +30,7 @@ ONCALL_MESSAGES: Mapping[OnCallErrorCode, MessageTemplate] = {
     OnCallErrorCode.DRILL_TOO_MANY: MessageTemplate(
         "Only the first {most:,} of {many:,} brokers are simulated.", "Simulate the other brokers separately."
     ),
-    # Whether a broker may be restarted
+    # Restarts of brokers
     OnCallErrorCode.RESTART_ALLOWED: MessageTemplate(
         "Broker {broker} may be restarted now.",
         "Wait until its replicas are in sync before you restart another broker.",

@@ -306,7 +306,7 @@ def _list_doubts(facts: RestartFacts, broker: int | None) -> Iterator[CodedMessa
 
 
 class RestartPlace(StrEnum):
-    """Where a broker stands in the order of restarts, in that order."""
+    """Places of brokers in the order of restarts, first to last."""
 
     START = "start"
     BEHIND = "behind"

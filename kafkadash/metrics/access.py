@@ -1,4 +1,4 @@
-"""Who may scrape: whoever has the token, whoever asks from a named network, and people who may view all clusters."""
+"""Access to /metrics: with the token, from a named network, or with the right to view all clusters."""
 
 from __future__ import annotations
 

@@ -156,6 +156,10 @@ def _try_message(lease: leases.RowLease, target: NotificationTarget, message: No
         failed = DeliveryFailed(error.message)
     except DeliveryFailed as refused:
         failed = refused
+    except Exception:
+        # Recorded like any other failure: unrecorded, it would be tried again every second.
+        log.exception("notifications.fault", target=target.name, message=message.public_id)
+        failed = DeliveryFailed(coded(DeliveryErrorCode.FAULT))
     else:
         _record_accepted(lease, target, message, answer, began)
         return True

@@ -31,6 +31,7 @@ class DeliveryErrorCode(StrEnum):
     REDIRECTS = "receiver-redirects"
     STATUS = "receiver-status"
     MAIL_FAILED = "receiver-mail-failed"
+    FAULT = "receiver-fault"
     SECRET_UNREADABLE = "receiver-secret-unreadable"  # noqa: S105
 
     # Forms

@@ -44,6 +44,9 @@ DELIVERY_MESSAGES: Mapping[Code, MessageTemplate] = {
     ),
     Code.STATUS: MessageTemplate("{host} answered with HTTP status {status}.", "See the answer of the receiver."),
     Code.MAIL_FAILED: MessageTemplate("The mail server did not accept the message: {detail}.", "It is tried again."),
+    Code.FAULT: MessageTemplate(
+        "kafkadash could not send the message because of a fault of its own.", "See the logs of worker-notify."
+    ),
     Code.SECRET_UNREADABLE: MessageTemplate(
         "The stored address cannot be decrypted.", "Enter it again, or restore the key in FIELD_KEYS."
     ),

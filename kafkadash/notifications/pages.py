@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Prefetch
+from django.db.models import Count, Min, Prefetch
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -23,6 +23,8 @@ from kafkadash.notifications.forms import SEVERITIES, WEEKDAYS, ReceiverForm, Ro
 from kafkadash.notifications.kinds import known_kinds
 from kafkadash.notifications.models import (
     MessageState,
+    NotificationEvent,
+    NotificationItem,
     NotificationMessage,
     NotificationRoute,
     NotificationTarget,
@@ -77,9 +79,11 @@ class RouteLine:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryLine:
-    """Message with its state; ``headline`` tells of its events."""
+    """Message with its state, the first of its events, and how many it has; ``headline`` tells of them."""
 
     message: NotificationMessage
+    first: NotificationEvent | None
+    count: int
 
     @property
     def mark(self) -> str:
@@ -89,12 +93,11 @@ class DeliveryLine:
 
     @property
     def headline(self) -> str:
-        events = list(self.message.events.all())
-        if not events:
+        if self.first is None:
             return "no events kept"
-        told = events[0].message
-        first = told.cause if told else events[0].message_code
-        return first if len(events) == 1 else f"{first} And {len(events) - 1} more."
+        told = self.first.message
+        text = told.cause if told else self.first.message_code
+        return text if self.count == 1 else f"{text} And {self.count - 1} more."
 
 
 @require_safe
@@ -242,8 +245,15 @@ def _render_receiver(
 
 
 def _list_deliveries(target: NotificationTarget | None) -> list[DeliveryLine]:
-    rows = NotificationMessage.objects.select_related("target").prefetch_related("events").order_by("-pk")
-    return [DeliveryLine(row) for row in (rows.filter(target=target) if target else rows)[:MOST_LISTED]]
+    """Return the newest deliveries. A digest may have thousands of events: one of each message is read."""
+    rows = NotificationMessage.objects.select_related("target").order_by("-pk")
+    shown = list((rows.filter(target=target) if target else rows)[:MOST_LISTED])
+    items = NotificationItem.objects.filter(delivery__in=shown).values("delivery_id")
+    counts = {row["delivery_id"]: row for row in items.annotate(first=Min("event_id"), count=Count("pk"))}
+    events = NotificationEvent.objects.in_bulk([row["first"] for row in counts.values()])
+    nothing = {"first": 0, "count": 0}
+    found = [(message, counts.get(message.pk, nothing)) for message in shown]
+    return [DeliveryLine(message, events.get(own["first"]), own["count"]) for message, own in found]
 
 
 def _target_state(target: NotificationTarget) -> tuple[str, str]:

@@ -63,7 +63,7 @@ def tick() -> None:
     now = read_clock()
     ensure_runs()
     flusher.ensure_writer()
-    route_events(now)
+    _route_events(now)
     _dispatch()
     dispatch_due_jobs()
     _judge_ages(now)  # before what only tidies up: nothing that fails there may keep a silent cluster green
@@ -79,6 +79,14 @@ def _follow_clock() -> None:
             log.warning("tick.clock_set_back", seconds=round(seconds, 1))
             for of in _LEASED:
                 lease.set_back(of, seconds)
+
+
+def _route_events(now: datetime) -> None:
+    """Bind events to messages. A fault there waits for the next second, and keeps no run and no refresh waiting."""
+    try:
+        route_events(now)
+    except Exception:
+        log.exception("notifications.routing_failed")
 
 
 def _dispatch() -> None:

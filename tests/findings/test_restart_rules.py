@@ -1,4 +1,4 @@
-"""Whether a broker may be restarted: no yes against the definitions, and an order in which each step is allowed."""
+"""Restart checks: no yes against the definitions, and an order in which each step is allowed."""
 
 from __future__ import annotations
 

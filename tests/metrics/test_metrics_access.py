@@ -1,4 +1,4 @@
-"""Who may scrape: by token, by network, or with the right to view all clusters; nobody by a session alone."""
+"""Access to /metrics: by token, by network, or with the right to view all clusters; nobody by a session alone."""
 
 from __future__ import annotations
 

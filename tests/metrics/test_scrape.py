@@ -1,4 +1,4 @@
-"""What a scrape says of stored rows, and that it says nothing of what is unknown or stale."""
+"""Scrapes tell stored rows, and nothing of facts that are unknown or stale."""
 
 from __future__ import annotations
 

@@ -246,6 +246,16 @@ class TestFailures:
         assert send(target) == 1
         assert receiver.requests[0][1] == receiver.requests[1][1]
 
+    def test_a_fault_of_ours_is_a_failed_try(
+        self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(delivery, "write_webhook", mock.Mock(side_effect=ValueError))
+        target = make_target(receiver.url)
+        tell()
+        assert send(target) == 0
+        assert (newest(target).error_code, newest(target).tries) == (DeliveryErrorCode.FAULT, 1)
+        assert claim_due() == [], "a pause comes first"
+
     def test_a_receiver_that_hangs_takes_no_longer_than_the_deadline(
         self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver, monkeypatch: pytest.MonkeyPatch
     ) -> None:

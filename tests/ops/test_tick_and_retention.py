@@ -6,6 +6,7 @@ What is forgotten, and when; everything that grows has its keep.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from unittest import mock
 
 import pytest
 from django.contrib.sessions.models import Session
@@ -81,6 +82,14 @@ def test_tick__queue_away__tries_again_next_second(cluster: Cluster, queue: Queu
     queue.away = False
     ticking.tick()
     assert len(queue.sent) == len(set(CollectorKind) - ON_REQUEST)
+
+
+def test_tick__fault_in_routing__keeps_no_refresh_waiting(
+    cluster: Cluster, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ticking, "route_events", mock.Mock(side_effect=ValueError))
+    ticking.tick()
+    assert queue.sent
 
 
 def test_tick__cluster_switched_off__is_left_alone(cluster: Cluster, queue: Queue) -> None:

@@ -160,7 +160,7 @@ class NotElected(CodedReason, code=RowReasonCode.NOT_ELECTED):
 
 
 class EndUntold(CodedReason, code=RowReasonCode.UNTOLD):
-    """Nobody may describe its topic any more, so its outcome is unknown."""
+    """Outcome that cannot be read, because the topic may not be described any more."""
 
     topic: str
 
