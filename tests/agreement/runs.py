@@ -209,10 +209,17 @@ def broker_killed(
     try:
         at_once()
         wait_until(lambda: tools.fenced(broker), f"Kafka itself calls broker {broker} fenced", 30)
+        wait_until(lambda: _has_left_isrs(tools, broker), f"broker {broker} has left the ISRs", 30)
         yield
     finally:
         playground.start_broker(broker)
         wait_until(lambda: not tools.fenced(broker), f"broker {broker} is back", 60)
+
+
+def _has_left_isrs(tools: Tools, broker: int) -> bool:
+    """A controller beside ZooKeeper takes it out of ISRs after its znode has gone; the last of an ISR stays in it."""
+    partitions = [p for topic in tools.topics().values() for p in topic.partitions.values()]
+    return all(p.leader != broker and (broker not in p.isr or len(p.isr) == 1) for p in partitions)
 
 
 @contextmanager
