@@ -125,6 +125,9 @@ ROW_MESSAGES: Mapping[RowReasonCode, MessageTemplate] = {
         "The cluster does not list broker {broker}, so the move would not complete.",
         "Start the broker, or cancel the move and plan it again.",
     ),
+    RowReasonCode.RATE_NOT_APPLIED: MessageTemplate(
+        "Broker {broker} does not apply the throttle of this run yet.", _NEXT_STEP
+    ),
     RowReasonCode.RATE_IN_USE: MessageTemplate(
         "Others throttle broker {broker} to {rate:rate} and may be using that rate, so this run waits with its own.",
         "kafkadash proceeds when the rate is removed, or set for one minute without moves by others.",

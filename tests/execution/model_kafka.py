@@ -62,6 +62,7 @@ class ModelKafka:
     restarts before the replica comes. ``sent`` are all calls that changed something, in order. ``eligible``: ELR of
     partitions; None where no broker offers it. ``cordons``: whether brokers know ``cordoned.log.dirs``;
     ``file_cordons``: its values in their files. ``failed_dirs``: a directory of theirs that is offline.
+    ``not_applied``: brokers that have not heard of the rates that are set.
     """
 
     model: Cluster
@@ -83,6 +84,7 @@ class ModelKafka:
     placed: dict[ReplicaPlace, str] = field(default_factory=dict)
     eligible: dict[TopicPartition, EligibleReplicas] | None = None
     cordons: bool = False
+    not_applied: Collection[int] = ()
     file_cordons: dict[int, str] = field(default_factory=dict)
     failed_dirs: dict[int, str] = field(default_factory=dict)
     before: Callable[[str], None] = lambda _: None
@@ -146,7 +148,9 @@ class ModelKafka:
             elif not topic and resource.name and not self.model.brokers.get(int(resource.name)):
                 errors[resource] = ItemError(as_message("did not answer in time"))
             else:
-                own = self.configs.get(resource, {})
+                own = dict(self.configs.get(resource, {}))
+                if not topic and resource.name and int(resource.name) in self.not_applied:
+                    own = {key: value for key, value in own.items() if not key.endswith(".rate")}
                 source = ConfigOrigin.DYNAMIC_TOPIC_CONFIG if topic else ConfigOrigin.DYNAMIC_BROKER_CONFIG
                 if not resource.name:
                     source = ConfigOrigin.DYNAMIC_DEFAULT_BROKER_CONFIG

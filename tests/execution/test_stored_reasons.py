@@ -36,6 +36,7 @@ from kafkadash.execution.engine.reasons import (
     NotReread,
     NotSentYet,
     NotWatched,
+    RateNotApplied,
     RefusedByKafka,
     RefusedToCancel,
     RefusedToOrder,
@@ -265,6 +266,19 @@ class Stepped:
             self.world.tick()
         return self.reasons()
 
+    def not_applied(self) -> list[CodedReason]:
+        """A broker hears of its rate late: the row waits, and is submitted when the broker applies it."""
+        self.queued()
+        self.world.until(RequestState.EXECUTING)
+        self.kafka.not_applied = {6}
+        self.world.tick()
+        waits = self.reasons()
+        assert not self.kafka.model.moving
+        self.kafka.not_applied = ()
+        self.world.tick()
+        assert self.kafka.model.moving
+        return waits
+
     def no_disks(self) -> list[CodedReason]:
         self.queued()
         self.world.until(RequestState.EXECUTING)
@@ -296,6 +310,7 @@ REASONS: Sequence[tuple[Callable[[Stepped], list[CodedReason]], CodedReason]] = 
         lambda s: s.throttled(lambda one: ItemChanged(refused={one: ItemError(as_message("Not now."), 42)})),
         NotSentYet(ThrottleCallRefused(message_reason(as_message("Not now.")))),
     ),
+    (Stepped.not_applied, RateNotApplied(6)),
     (Stepped.throttle_changed, PlainReason(RowReasonCode.THROTTLE_CHANGED_MEANWHILE)),
 )
 

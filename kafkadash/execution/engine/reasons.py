@@ -44,6 +44,7 @@ class RowReasonCode(StrEnum):
     UNTOLD = "untold"
     NOT_REREAD = "not-reread"
     NO_TIME_LEFT = "no-time-left"
+    RATE_NOT_APPLIED = "rate-not-applied"
     NO_TIME_FOR_THROTTLE = "no-time-for-throttle"
     THROTTLE_CHANGED_MEANWHILE = "throttle-changed-meanwhile"
     CANCELLED_BEFORE = "cancelled-before"
@@ -195,6 +196,10 @@ class BrokerNotRegistered(CodedReason, code=RowReasonCode.BROKER_NOT_REGISTERED)
 
 
 class BrokerCordoned(CodedReason, code=RowReasonCode.BROKER_CORDONED):
+    broker: int
+
+
+class RateNotApplied(CodedReason, code=RowReasonCode.RATE_NOT_APPLIED):
     broker: int
 
 

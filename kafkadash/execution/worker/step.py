@@ -378,6 +378,9 @@ class StepCalls:
     def take(self, actions: Sequence[Action]) -> ActedStep:
         now = self._lease.now()
         wrong = self._ledger.send_limits(now, deadline=self._deadline, may=self._may)
+        copies = {a.key: self._stored[a.key].after.work for a in actions if isinstance(a, SubmitAction)}
+        users = {key: [*work.row.current, *work.adding] for key, work in copies.items() if work.adding}
+        wrong = self._ledger.await_rates(users, now, deadline=self._deadline, may=self._may)
         for key in (action.key for action in actions if isinstance(action, SubmitAction) and action.key in wrong):
             self._unsent(key, wrong[key])
         unplaced = self._place([a for a in actions if isinstance(a, BrokerSlot) and a.key not in wrong])

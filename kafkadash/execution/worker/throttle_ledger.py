@@ -15,6 +15,7 @@ the value to restore depends on it. Changes are sent as IncrementalAlterConfigs 
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -40,6 +41,7 @@ from kafkadash.execution.command_answers import NoForeignThrottle, ThrottleSetOv
 from kafkadash.execution.engine.reasons import (
     NotSentYet,
     RateInUse,
+    RateNotApplied,
     RowReasonCode,
     ThrottleAnswerLost,
     ThrottleCallRefused,
@@ -443,6 +445,10 @@ _CODES = {
 }
 
 
+_READ_BACK_S = (0.0, 0.05, 0.1, 0.2, 0.4)
+"""Pauses before the reads of a rate that was just set; what is not applied then, the next step reads again."""
+
+
 class RunLedger:
     """Throttles that one run set, as the step sees and changes them; nothing is written before ``commit``."""
 
@@ -637,6 +643,40 @@ class RunLedger:
         self._call([*first, *alone], now, deadline, may)
         self._call([c for c in subtract_calls(self.entries) if c.place in appending], now, deadline, may)
         self._delete_empty(now, deadline, may)
+        return self._wrong
+
+    def await_rates(
+        self,
+        users: Mapping[Key, Collection[int]],
+        now: datetime,
+        *,
+        deadline: float,
+        may: Callable[[], bool] = lambda: True,
+    ) -> Mapping[Key, CodedReason]:
+        """Read rates back until their brokers apply them; return the rows that must not be submitted now, as before.
+
+        ``users``: rows that are about to be submitted, each with its brokers. Kafka accepts a rate before brokers hear
+        of it, from the metadata log or from ZooKeeper, and a broker shows the values that it applies
+        (kafka.server.DynamicBrokerConfig). Rates that stand for longer than ``SHOWS_LATE`` were seen by ``prepare``.
+        """
+        places = {
+            place: broker
+            for broker in {broker for brokers in users.values() for broker in brokers}
+            for key in BROKER_RATES
+            if (entry := self._entries.get(place := ThrottlePlace(ThrottledResource.BROKER.value, str(broker), key)))
+            and entry.state is LedgerState.SET
+            and entry.may_show_late(now)
+        }
+        for pause_s in _READ_BACK_S:
+            if not places or not may():
+                break
+            time.sleep(pause_s)
+            reads = self._read(places, deadline)
+            places = {place: of for place, of in places.items() if reads[place].own != self._entries[place].value}
+        for row, brokers in users.items():
+            late = sorted(set(places.values()) & set(brokers))
+            if late:
+                self._fail([row], RateNotApplied(late[0]))
         return self._wrong
 
     def send_restores(self, now: datetime, *, deadline: float, may: Callable[[], bool] = lambda: True) -> None:
