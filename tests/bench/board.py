@@ -25,7 +25,7 @@ def measure() -> list[Bar]:
         from django.test.utils import CaptureQueriesContext
 
         importlib.import_module("kafkadash.asgi")  # the web process sets itself up there, the garbage collector too
-        client = _signed_in()
+        client = sign_in_viewer()
         _fill()
         took, size = [], 0
         for _ in range(REQUESTS):
@@ -47,7 +47,7 @@ def measure() -> list[Bar]:
     ]
 
 
-def _signed_in() -> Any:
+def sign_in_viewer() -> Any:
     from django.test import Client
 
     from kafkadash.accounts.models import User

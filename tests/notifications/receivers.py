@@ -3,19 +3,43 @@
 from __future__ import annotations
 
 import json
+import socket
+import struct
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 
+class Answering(Enum):
+    """Receivers answer requests for which no answer is prepared in this way."""
+
+    ACCEPT = auto()
+    ERROR = auto()
+    HANG = auto()
+    RESET = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedTry:
+    """``at``: monotonic seconds when it was answered or given up; ``accepted``: whether with status 200."""
+
+    at: float
+    document: Any
+    accepted: bool
+
+
 @dataclass
 class LocalReceiver:
-    """``requests``: headers and JSON of what arrived. ``answers``: status and body of the next ones, then 200.
+    """``requests``: headers and JSON of what arrived. ``answers``: status and body of the next ones.
 
-    ``hangs``: requests are read and not answered until it is set.
+    Requests after these are answered as ``answering`` says.
+
+    A request that hangs is read and not answered until ``released`` is set, for 30 s at most.
     """
 
     port: int
@@ -23,7 +47,8 @@ class LocalReceiver:
     bodies: list[bytes] = field(default_factory=list)
     answers: list[tuple[int, bytes, dict[str, str]]] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
-    hangs: bool = False
+    tries: list[ReceivedTry] = field(default_factory=list)
+    answering: Answering = Answering.ACCEPT
 
     @property
     def url(self) -> str:
@@ -39,21 +64,34 @@ def local_receiver() -> Iterator[LocalReceiver]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
+            document = json.loads(body)
             receiver.bodies.append(body)
-            receiver.requests.append(({name.lower(): value for name, value in self.headers.items()}, json.loads(body)))
-            if receiver.hangs:
+            receiver.requests.append(({name.lower(): value for name, value in self.headers.items()}, document))
+            accepted = self._answer()
+            receiver.tries.append(ReceivedTry(time.monotonic(), document, accepted))
+
+        def _answer(self) -> bool:
+            if receiver.answers:
+                status, text, headers = receiver.answers.pop(0)
+                if status == 0:
+                    self.connection.close()
+                    return False
+            elif receiver.answering is Answering.HANG:
                 receiver.released.wait(30)
-                return
-            status, text, headers = receiver.answers.pop(0) if receiver.answers else (200, b"ok", {})
-            if status == 0:
+                return False
+            elif receiver.answering is Answering.RESET:
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 self.connection.close()
-                return
+                return False
+            else:
+                status, text, headers = 500 if receiver.answering is Answering.ERROR else 200, b"ok", {}
             self.send_response(status)
             for name, value in headers.items():
                 self.send_header(name, value)
             self.send_header("content-length", str(len(text)))
             self.end_headers()
             self.wfile.write(text)
+            return status == 200
 
         def log_message(self, *_: Any) -> None:
             """Say nothing."""

@@ -33,7 +33,7 @@ from kafkadash.notifications.rules import STORM_EVENTS, STORM_WITHIN
 from tests.conftest import new_user
 from tests.factories import NOW
 from tests.notifications.conftest import MakeTarget, Tell
-from tests.notifications.receivers import LocalReceiver
+from tests.notifications.receivers import Answering, LocalReceiver
 
 pytestmark = pytest.mark.django_db
 
@@ -260,7 +260,7 @@ class TestFailures:
         self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(delivery, "SECONDS", 0.3)
-        receiver.hangs = True
+        receiver.answering = Answering.HANG
         target = make_target(receiver.url)
         tell()
         began = time.monotonic()
