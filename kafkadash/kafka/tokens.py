@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote_plus, urlencode, urlsplit
 
+from kafkadash.core.host_names import HostUnresolved, resolve_host
 from kafkadash.kafka.api import (
     AuthenticationFailed,
     ClusterConnection,
@@ -189,9 +190,12 @@ def _left(until: float) -> float:
 def _connect(
     endpoint: TokenEndpoint, context: ssl.SSLContext | None, networks: Sequence[Network], until: float
 ) -> socket.socket:
-    addresses = _resolve(endpoint, until)
+    try:
+        addresses = resolve_host(endpoint.host, endpoint.port, _left(until))
+    except HostUnresolved as error:
+        raise OSError(f"the host name {endpoint.host} cannot be resolved ({error.detail})") from error
     failure: OSError = OSError(f"the host name {endpoint.host} has no address")
-    for index, (family, kind, proto, _, address) in enumerate(addresses):
+    for index, (family, kind, proto, address) in enumerate(addresses):
         if networks and not any(ipaddress.ip_address(address[0]) in network for network in networks):
             failure = OSError(f"{address[0]} is not in KAFKA_NETWORKS")
             continue
@@ -205,28 +209,6 @@ def _connect(
             sock.close()
             failure = error
     raise failure
-
-
-def _resolve(endpoint: TokenEndpoint, until: float) -> Sequence[Any]:
-    """A name server that does not answer cannot be interrupted: its thread is left to end by itself."""
-    found: list[Any] = []
-
-    def look_up() -> None:
-        try:
-            found.append(socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM))
-        except (OSError, UnicodeError) as error:
-            words = getattr(error, "strerror", None) or str(error)
-            found.append(OSError(f"the host name {endpoint.host} cannot be resolved ({words})"))
-
-    thread = threading.Thread(target=look_up, name=f"resolve-{endpoint.host}", daemon=True)
-    thread.start()
-    thread.join(_left(until))
-    if not found:
-        raise TimeoutError
-    if isinstance(found[0], OSError):
-        raise found[0]
-    addresses: Sequence[Any] = found[0]
-    return addresses
 
 
 class _AnswerOversized(Exception):

@@ -13,7 +13,6 @@ import random
 import socket
 import ssl
 import struct
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -23,6 +22,7 @@ from kazoo.exceptions import BadVersionError, NoAuthError, NoNodeError
 from kazoo.protocol.connection import AUTH_XID
 from kazoo.protocol.serialization import Auth, Close, Connect, GetChildren, GetData, ReplyHeader, SetData, Sync
 
+from kafkadash.core.host_names import HostUnresolved, resolve_host
 from kafkadash.kafka.api import (
     AnswerTooLarge,
     DeadlineExceeded,
@@ -285,31 +285,17 @@ class ZooKeeperSession:
         """Addresses of the server within the allowed networks. Raises KafkaUnreachable and DeadlineExceeded."""
         host, _, port = self.address.rpartition(":")
         host = host.strip("[]")
-        found: list[Any] = []
-        said: list[str] = []
-
-        def look_up() -> None:
-            try:
-                found.extend(socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM))
-            except (OSError, UnicodeError) as error:
-                said.append(getattr(error, "strerror", None) or str(error))
-
-        if _is_ip(host):
-            look_up()
-        else:
-            # A name server that does not answer cannot be interrupted: such a thread is left to end by itself.
-            seconds = self._left()
-            thread = threading.Thread(target=look_up, name=f"resolve-{host}", daemon=True)
-            thread.start()
-            thread.join(seconds)
-            if thread.is_alive():
-                raise DeadlineExceeded(KafkaErrorCode.NAME_SERVER_SLOW, seconds=seconds)
-        if said:
-            raise KafkaUnreachable(KafkaErrorCode.NAME_UNRESOLVED, host=host, said=said[0])
+        seconds = self._left()
+        try:
+            found = resolve_host(host, int(port), seconds)
+        except TimeoutError as error:
+            raise DeadlineExceeded(KafkaErrorCode.NAME_SERVER_SLOW, seconds=seconds) from error
+        except HostUnresolved as error:
+            raise KafkaUnreachable(KafkaErrorCode.NAME_UNRESOLVED, host=host, said=error.detail) from error
         networks = [ipaddress.ip_network(network) for network in self.connection.networks]
         return [
             (family, kind, proto, where)
-            for family, kind, proto, _, where in found
+            for family, kind, proto, where in found
             if not networks or any(ipaddress.ip_address(where[0]) in network for network in networks)
         ]
 
@@ -330,11 +316,3 @@ class ZooKeeperSession:
 
 def _pack_request(request: Any, xid: int) -> bytes:
     return struct.pack("!ii", xid, request.type) + bytes(request.serialize())
-
-
-def _is_ip(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True

@@ -7,9 +7,7 @@ differently a moment later changes nothing.
 from __future__ import annotations
 
 import ipaddress
-import socket
 import ssl
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ import httpcore
 import httpx
 
 from kafkadash.core.errors import UserError
+from kafkadash.core.host_names import HostUnresolved, resolve_host
 from kafkadash.core.messages import CodedMessage, coded
 from kafkadash.notifications.errors import DeliveryErrorCode
 
@@ -215,7 +214,7 @@ class _GuardedBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        addresses = resolve_host(host, port, self._until)
+        addresses = _resolve(host, port, self._until)
         allowed = [each for each in addresses if is_allowed_address(each, self._networks, public=self._public)]
         if not allowed:
             raise DeliveryFailed(
@@ -260,28 +259,13 @@ class _DeadlineStream(httpcore.NetworkStream):
         return self._inner.get_extra_info(info)
 
 
-def resolve_host(host: str, port: int, until: float) -> list[Address]:
-    """Return the addresses of a host. Raises DeliveryFailed, and TimeoutError where the name server does not answer.
-
-    A name server that does not answer cannot be interrupted: its thread is left to end by itself.
-    """
-    found: list[list[Address] | None] = []
-
-    def look_up() -> None:
-        try:
-            rows = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
-            found.append([ipaddress.ip_address(str(row[4][0]).partition("%")[0]) for row in rows])
-        except (OSError, UnicodeError):
-            found.append(None)
-
-    thread = threading.Thread(target=look_up, name="resolve-receiver", daemon=True)
-    thread.start()
-    thread.join(_seconds_left(until))
-    if not found:
-        raise TimeoutError
-    if not found[0]:
-        raise DeliveryFailed(coded(DeliveryErrorCode.HOST_UNKNOWN, host=host))
-    return found[0]
+def _resolve(host: str, port: int, until: float) -> list[Address]:
+    """Raises DeliveryFailed, and TimeoutError where the name server does not answer."""
+    try:
+        found = resolve_host(host.strip("[]"), port, _seconds_left(until))
+    except HostUnresolved as error:
+        raise DeliveryFailed(coded(DeliveryErrorCode.HOST_UNKNOWN, host=host)) from error
+    return [ipaddress.ip_address(str(where[0]).partition("%")[0]) for *_, where in found]
 
 
 def _seconds_left(until: float) -> float:
