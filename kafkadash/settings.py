@@ -52,6 +52,15 @@ class SettingSource(environ.FileAwareEnv):  # type: ignore[misc]
         except ValueError:
             raise _refused(SettingErrorCode.DATABASE_URL_WRONG) from None
 
+    def email_url_config(self, url: Any, backend: str | None = None) -> Any:
+        try:
+            read = super().email_url_config(url, backend)
+        except (ValueError, ImproperlyConfigured):
+            raise _refused(SettingErrorCode.EMAIL_URL_WRONG) from None
+        if url.scheme.startswith("smtp") and not read["EMAIL_HOST"]:
+            raise _refused(SettingErrorCode.EMAIL_URL_WRONG)
+        return read
+
 
 def _refused(code: SettingErrorCode, /, **params: Any) -> ImproperlyConfigured:
     return ImproperlyConfigured(message_text(code, **params))
@@ -78,8 +87,7 @@ ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS", default=["127.0.0.1", "loca
 CSRF_TRUSTED_ORIGINS: list[str] = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 # Addresses or networks of proxies whose X-Forwarded-For names who sent a request; others are taken as they come.
 TRUSTED_PROXIES: list[str] = env.list("TRUSTED_PROXIES", default=[])
-# Who may scrape /metrics: whoever has the token, and whoever asks from one of the networks. Neither set: nobody but
-# people who may view all clusters.
+# /metrics is served to requests with the token or from one of the networks, and to users who may view all clusters.
 METRICS_TOKEN = env.str("METRICS_TOKEN", default="").strip()
 METRICS_NETWORKS: list[str] = env.networks("METRICS_NETWORKS")
 SHORTEST_METRICS_TOKEN = 16

@@ -12,6 +12,7 @@ class SettingErrorCode(StrEnum):
     """Codes; people search for the values."""
 
     DATABASE_URL_WRONG = "database-url-wrong"
+    EMAIL_URL_WRONG = "email-url-wrong"
     SECRET_KEY_TOO_SHORT = "secret-key-too-short"  # noqa: S105
     METRICS_TOKEN_TOO_SHORT = "metrics-token-too-short"  # noqa: S105
     SETTING_NOT_USABLE = "setting-not-usable"
@@ -29,6 +30,9 @@ class SettingKind(StrEnum):
 SETTING_MESSAGES: Mapping[SettingErrorCode, MessageTemplate] = {
     SettingErrorCode.DATABASE_URL_WRONG: MessageTemplate(
         "DATABASE_URL is not a valid URL.", "Use postgres://user:password@host:port/name."
+    ),
+    SettingErrorCode.EMAIL_URL_WRONG: MessageTemplate(
+        "EMAIL_URL is not the URL of a mail server.", "Use smtp+tls://user:password@host:587."
     ),
     SettingErrorCode.SECRET_KEY_TOO_SHORT: MessageTemplate(
         "SECRET_KEY, or a key of SECRET_KEY_FALLBACKS, has fewer than {least} characters. Sessions could be forged.",

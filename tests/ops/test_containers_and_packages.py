@@ -32,6 +32,7 @@ from django.urls import resolve
 from redis import Redis
 from redis.exceptions import AuthenticationError
 
+from kafkadash import VERSION
 from kafkadash.celery import app
 from kafkadash.core.environment import SECRET_NAMES
 from kafkadash.devtools.embedded.postgres import install_folder
@@ -388,3 +389,8 @@ def test_a_known_hole_fails_and_no_answer_warns(
     out = capsys.readouterr().out
     assert said in out
     assert bool(out) == bool(said)
+
+
+def test_the_version__of_the_package_and_of_the_product__is_the_same() -> None:
+    project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == VERSION
