@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -37,6 +37,8 @@ from kafkadash.kafka.api import (
 from kafkadash.kafka.api import ConfigOrigin as KafkaSource
 from kafkadash.kafka.config_values import MIN_ISR
 from kafkadash.kafka.throttles import LISTS, RATES, MovesOfTopic, in_flight, list_needed, rate_needed
+from kafkadash.monitoring.cluster_events.rules import ChangedConfig, EventCode, EventDraft, find_config_events
+from kafkadash.monitoring.cluster_events.store import store_events
 from kafkadash.monitoring.collectors import (
     AUTHORIZATION_FAILED,
     CollectContext,
@@ -258,11 +260,25 @@ def read(asking: CollectContext) -> CollectedFacts:
         None if answers.moving is None else what_moves(cluster, answers.moving),
         taken_at,
     )
-    topic_changes = _changed_topics(known, topics.resources, topics.errors)
+    topic_changes, changed_topics = _changed_topics(known, topics.resources, topics.errors)
     compared = _compare_brokers(cluster, brokers.resources, taken_at)
-    portions = [partial(_write_topics, cluster, part) for part in split_updates(topic_changes)]
     stored = ConfigCatalog.objects.filter(cluster=cluster).first()
     catalog = _changed_catalog(stored, brokers.resources, topics.resources)
+    topic_events = find_config_events(EventCode.TOPIC_CONFIGS, changed_topics)
+    broker_events = _find_broker_events(compared, stored, catalog)
+
+    def tell(events: Sequence[EventDraft]) -> None:
+        store_events(cluster.pk, events, taken_at, asking.succeeded_at)
+
+    def write_topics(part: Mapping[int, Mapping[str, object]], events: Sequence[EventDraft]) -> None:
+        _write_topics(cluster, part)
+        tell(events)
+
+    # Events go with the first portion, as those of the metadata collector.
+    portions = [
+        partial(write_topics, part, () if place else topic_events)
+        for place, part in enumerate(split_updates(topic_changes))
+    ]
     drift = _find_drift(cluster, compared, catalog.get("brokers", stored.brokers if stored else {}), taken_at)
 
     def write(_: WriteStamp) -> None:
@@ -270,6 +286,7 @@ def read(asking: CollectContext) -> CollectedFacts:
         if portions:
             store_figures(cluster, _min_isr_figures(cluster))
         update_rows(BrokerState, compared.changed)
+        tell(broker_events)
         BrokerState.objects.filter(pk__in=compared.unchanged).update(config_at=taken_at)
         if catalog:
             ConfigCatalog.objects.update_or_create(cluster=cluster, defaults=catalog)
@@ -369,9 +386,13 @@ def _changed_topics(
     known: Mapping[str, _KnownTopic],
     read: Mapping[ConfigResource, Mapping[str, ConfigEntry]],
     errors: Mapping[ConfigResource, ItemError],
-) -> dict[int, dict[str, object]]:
-    """Primary key → new values, for topics whose config differs from the stored one, or may not be read any more."""
+) -> tuple[dict[int, dict[str, object]], list[ChangedConfig]]:
+    """Return primary key → new values of topics whose config differs from the stored one, or may not be read any more.
+
+    Second, the configs before and after, where both are known.
+    """
     changes: dict[int, dict[str, object]] = {}
+    changed: list[ChangedConfig] = []
     recount: dict[int, int | None] = {}
     for resource, entries in read.items():
         before = known[resource.name]
@@ -385,11 +406,15 @@ def _changed_topics(
         if error.code in AUTHORIZATION_FAILED and before.config_shape:
             changes[before.pk] = {"config": None, "config_shape": "", "min_isr": None}
             recount[before.pk] = None
-    for pk, partitions in TopicState.objects.filter(pk__in=recount).values_list("pk", "partitions").iterator():
+    rows = TopicState.objects.filter(pk__in=recount).values_list("pk", "name", "config", "partitions")
+    for pk, name, config_before, partitions in rows.iterator():
         shapes = [PartitionShape(p[1], tuple(p[3]), tuple(p[4])) for p in partitions]
         counts = count_health(shapes, recount[pk])
         changes[pk] |= {"under_min_isr": counts.under_min_isr, "at_min_isr": counts.at_min_isr}
-    return {pk: values for pk, values in sorted(changes.items()) if "under_min_isr" in values}
+        config_after = changes[pk]["config"]
+        if config_before is not None and isinstance(config_after, dict):
+            changed.append(ChangedConfig(name, config_before, config_after))
+    return {pk: values for pk, values in sorted(changes.items()) if "under_min_isr" in values}, changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,14 +428,15 @@ class _ComparedBrokers:
     unchanged: list[int] = field(default_factory=list)
     configs: dict[int, Packed] = field(default_factory=dict)
     unread: list[int] = field(default_factory=list)
+    differing: list[ChangedConfig] = field(default_factory=list)
 
 
 def _compare_brokers(
     cluster: Cluster, read: Mapping[ConfigResource, Mapping[str, ConfigEntry]], taken_at: datetime
 ) -> _ComparedBrokers:
     compared = _ComparedBrokers()
-    rows = BrokerState.objects.filter(cluster=cluster).values_list("pk", "broker_id", "config", "gone_at")
-    for pk, broker, before, gone_at in rows:
+    rows = BrokerState.objects.filter(cluster=cluster).values_list("pk", "broker_id", "config", "config_at", "gone_at")
+    for pk, broker, before, read_at, gone_at in rows:
         entries = read.get(ConfigResource.broker(broker))
         config = before if entries is None else pack_config(entries)
         if config is not None and (gone_at is None or entries is not None):
@@ -423,7 +449,28 @@ def _compare_brokers(
             compared.unchanged.append(pk)
         else:
             compared.changed[pk] = {"config": config, "config_at": taken_at}
+            if before is not None and config is not None:
+                compared.differing.append(ChangedConfig(str(broker), before, config, read_at))
     return compared
+
+
+def _find_broker_events(
+    compared: _ComparedBrokers, stored: ConfigCatalog | None, catalog: Mapping[str, Any]
+) -> list[EventDraft]:
+    """Return events of broker configs. What brokers inherit from a default that changed is told with the default."""
+    events: list[EventDraft] = []
+    own = compared.differing
+    if stored is not None and stored.default is not None and catalog.get("default") is not None:
+        default = ChangedConfig("", stored.default, catalog["default"])
+        events += find_config_events(EventCode.DEFAULT_CONFIGS, [default])
+        own = [
+            replace(each, before=_without_inherited(each.before), after=_without_inherited(each.after)) for each in own
+        ]
+    return [*events, *find_config_events(EventCode.BROKER_CONFIGS, own)]
+
+
+def _without_inherited(config: Mapping[str, Sequence[str | None]]) -> dict[str, Sequence[str | None]]:
+    return {key: entry for key, entry in config.items() if entry[1] != ConfigSource.CLUSTER_DEFAULT}
 
 
 def _find_drift(

@@ -22,6 +22,16 @@ from kafkadash.core.leases import WriteStamp, one_writer_of_shapes
 from kafkadash.core.messages import CodedMessage, coded
 from kafkadash.core.racks import judge_spread, racks_known
 from kafkadash.kafka.api import BrokerInfo, ClusterDescription, PartitionMetadata, TopicMetadata
+from kafkadash.monitoring.cluster_events.rules import (
+    BrokerSighting,
+    EventDraft,
+    LeaderChanges,
+    TopicShape,
+    find_broker_events,
+    find_grown_topics,
+    find_topic_events,
+)
+from kafkadash.monitoring.cluster_events.store import store_events
 from kafkadash.monitoring.collectors import CollectContext, CollectedFacts, to_utc
 from kafkadash.monitoring.eligible_replicas import read_eligible, write_eligible
 from kafkadash.monitoring.errors import CollectionErrorCode
@@ -63,6 +73,8 @@ class CollectedTopics:
 
     changed: list[TopicState] = field(default_factory=list)
     gone: list[int] = field(default_factory=list)
+    new: list[TopicState] = field(default_factory=list)
+    reshaped: list[TopicState] = field(default_factory=list)
     count: int = 0
     health: PartitionHealth = field(default_factory=PartitionHealth)
     rack_violations: int | None = None
@@ -124,12 +136,38 @@ def compare_topics(
         derived = (shape, counts.under_min_isr, counts.at_min_isr, violations)
         if before is None or derived != _derived_columns(before):
             changed_at = before.changed_at if before and before.shape == shape else taken_at
-            result.changed.append(_row(cluster, topic, packed, shape, counts, violations, changed_at))
+            row = _row(cluster, topic, packed, shape, counts, violations, changed_at)
+            result.changed.append(row)
+            if before is None:
+                result.new.append(row)
+            elif before.shape != shape:
+                result.reshaped.append(row)
     result.gone = [row.pk for topic_id, row in known.items() if topic_id not in seen]
     result.health = sum_health(parts)
     # Rows are written in one order by everybody, so that two writers wait for each other instead of both.
     result.changed.sort(key=lambda row: row.topic_id)
     return result
+
+
+def find_topic_changes(cluster: Cluster, topics: CollectedTopics, brokers: Iterable[BrokerInfo]) -> list[EventDraft]:
+    """Compare changed topics with their stored rows, which the refresh has not replaced yet. Two queries at most."""
+    leaders = LeaderChanges([broker.id for broker in brokers if not broker.fenced])
+    grown: list[tuple[str, int, int]] = []
+    after = {row.topic_id: row for row in topics.reshaped}
+    stored = TopicState.objects.filter(cluster=cluster, topic_id__in=after) if after else TopicState.objects.none()
+    for topic_id, partitions in stored.values_list("topic_id", "partitions").iterator():
+        row = after[topic_id]
+        leaders.add_topic(row.name, partitions, row.partitions)
+        if len(partitions) < row.partition_count:
+            grown.append((row.name, len(partitions), row.partition_count))
+    shape = ("topic_id", "name", "partition_count", "replication_factor")
+    gone = TopicState.objects.filter(pk__in=topics.gone).values_list(*shape) if topics.gone else []
+    new = [TopicShape(*(getattr(row, name) for name in shape)) for row in topics.new]
+    return [
+        *leaders.events(),
+        *find_topic_events([TopicShape(*row) for row in gone], new),
+        *find_grown_topics(grown),
+    ]
 
 
 def running_moves(cluster: Cluster) -> Moves:
@@ -240,8 +278,11 @@ def compare_brokers(
     described: Sequence[BrokerInfo],
     topics: CollectedTopics,
     taken_at: datetime,
-) -> list[BrokerState]:
-    """Return rows of new, changed and vanished brokers. Before Kafka 4.0, one that is only stopped vanishes too."""
+) -> tuple[list[BrokerState], list[EventDraft]]:
+    """Return rows of new, changed and vanished brokers, and what happened to them.
+
+    Before Kafka 4.0, a broker that is only stopped vanishes too.
+    """
     tells_fenced = any(broker.fenced is not None for broker in described)
     known = {row.broker_id: row for row in BrokerState.objects.filter(cluster=cluster).defer("config")}
     changed = []
@@ -258,7 +299,15 @@ def compare_brokers(
         row = _gone_row(before, bool(before.fenced) if tells_fenced else None, topics, taken_at)
         if any(getattr(before, name) != getattr(row, name) for name in _COMPARED):
             changed.append(row)
-    return sorted(changed, key=lambda row: row.broker_id)
+    changed.sort(key=lambda row: row.broker_id)
+    sightings = [(_sight_broker(known.get(row.broker_id)), _sight_broker(row)) for row in changed]
+    return changed, list(find_broker_events((before, after) for before, after in sightings if after))
+
+
+def _sight_broker(row: BrokerState | None) -> BrokerSighting | None:
+    if row is None:
+        return None
+    return BrokerSighting(row.broker_id, row.gone_at is None, bool(row.fenced), f"{row.host}:{row.port}", row.rack)
 
 
 def _broker_row(cluster: Cluster, broker: BrokerInfo, topics: CollectedTopics, taken_at: datetime) -> BrokerState:
@@ -336,17 +385,26 @@ def read(asking: CollectContext) -> CollectedFacts:
     if first is not None:
         raise RegisteredTwice(double_message(cluster, first))
     topics = compare_topics(cluster, metadata.topics, described.brokers, taken_at)
-    brokers = compare_brokers(cluster, described.brokers, topics, taken_at)
+    brokers, broker_events = compare_brokers(cluster, described.brokers, topics, taken_at)
+    # All that the first refresh finds is new to kafkadash, but not to the cluster.
+    seen_before = asking.succeeded_at is not None
+    topic_events = find_topic_changes(cluster, topics, described.brokers) if seen_before else []
     figures = _cluster_figures(described, topics)
     eligible = read_eligible(asking, topics.troubled, {broker.id for broker in metadata.brokers}, taken_at)
 
-    portions = _portions(cluster, topics) if len(topics.changed) > _ROWS_AT_ONCE else []
+    def tell(events: Sequence[EventDraft]) -> None:
+        store_events(cluster.pk, events, taken_at, asking.succeeded_at)
+
+    portions = _portions(cluster, topics, lambda: tell(topic_events)) if len(topics.changed) > _ROWS_AT_ONCE else []
 
     def write(_: WriteStamp) -> None:
         one_writer_of_shapes(cluster.pk)
         _learn_identity(cluster, described)
         if not portions:
             _write_topics(topics.gone, topics.changed)
+            tell(topic_events)
+        if seen_before:
+            tell(broker_events)
         BrokerState.objects.bulk_create(
             brokers, update_conflicts=True, unique_fields=["cluster", "broker_id"], update_fields=BROKER_FIELDS
         )
@@ -365,8 +423,12 @@ def read(asking: CollectContext) -> CollectedFacts:
     )
 
 
-def _portions(cluster: Cluster, topics: CollectedTopics) -> list[Callable[[], None]]:
-    """Return the writes in order; deleted topics go first, so that no two topics have the same name."""
+def _portions(cluster: Cluster, topics: CollectedTopics, tell: Callable[[], None]) -> list[Callable[[], None]]:
+    """Return the writes in order; deleted topics go first, so that no two topics have the same name.
+
+    ``tell`` stores the events with the first of them: after a refresh that was broken off, the next one repeats the
+    events of topics that were not written, instead of losing them.
+    """
     parts: list[tuple[list[int], list[TopicState]]] = [(topics.gone, [])]
     starts = range(0, len(topics.changed), _ROWS_AT_ONCE)
     parts += [([], topics.changed[start : start + _ROWS_AT_ONCE]) for start in starts]
@@ -375,7 +437,11 @@ def _portions(cluster: Cluster, topics: CollectedTopics) -> list[Callable[[], No
         one_writer_of_shapes(cluster.pk)
         _write_topics(gone, changed)
 
-    return [partial(portion, *part) for part in parts]
+    def first() -> None:
+        portion(*parts[0])
+        tell()
+
+    return [first, *(partial(portion, *part) for part in parts[1:])]
 
 
 def _write_topics(gone: list[int], changed: list[TopicState]) -> None:

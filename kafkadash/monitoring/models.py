@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -520,6 +521,7 @@ class ReassignmentSnapshot(models.Model):
         indexes = (
             models.Index(fields=["cluster", "outcome", "-ended_at"], name="reassignment_ended"),
             models.Index(fields=["cluster", "topic", "partition"], name="reassignment_partition"),
+            models.Index(fields=["cluster", "started_before"], name="reassignment_started"),
         )
 
     def __str__(self) -> str:
@@ -928,3 +930,33 @@ class CanaryPoint(models.Model):
 
     def __str__(self) -> str:
         return f"canary of cluster {self.cluster_id} at {self.taken_at}"
+
+
+class ClusterEvent(models.Model):
+    """Change that a collector found between two readings: after ``not_before`` and not later than ``at``. Append-only.
+
+    All that has one cause is one row (``monitoring.cluster_events.rules``). ``code``: EventCode. ``brokers``: all that
+    it is about. ``marks``: of the names of its topics or groups (``mark_subject``). ``data``, format 1: {values: what
+    all have in common, details: lists of the first 50 subjects}.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="events")
+    kind = models.CharField(max_length=16)
+    code = models.CharField(max_length=32)
+    at = models.DateTimeField(help_text="the reading that showed it")
+    not_before = models.DateTimeField(null=True, help_text="the reading before, which did not show it")
+    count = models.PositiveIntegerField(help_text="partitions, topics, brokers or groups")
+    brokers = ArrayField(models.IntegerField(), default=list)
+    marks = ArrayField(models.IntegerField(), default=list)
+    format = models.PositiveSmallIntegerField(default=1)
+    data = models.JSONField(default=dict)
+
+    class Meta:
+        indexes = (
+            models.Index(fields=["cluster", "at", "kind"], name="cluster_event_time"),
+            models.Index(fields=["at"], name="cluster_event_age"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.code} of cluster {self.cluster_id} at {self.at}"

@@ -12,6 +12,7 @@ from django.db.models import Exists, F, Min, OuterRef, Q
 
 from kafkadash.history import partitions
 from kafkadash.history.partitions import old_rows
+from kafkadash.monitoring.cluster_events.store import prune_events
 from kafkadash.monitoring.models import (
     BrokerState,
     BrokerWeights,
@@ -62,6 +63,7 @@ def prune(now: datetime) -> Mapping[str, int]:
         "group_points_thinned": _thin_lag(now),
         "cluster_points": _delete(ClusterPoint.objects.filter(taken_at__lt=_before(now, settings.KEEP_TRAFFIC_HOURS))),
         "topic_traffic": _delete(TopicTraffic.objects.filter(taken_at__lt=_before(now, settings.KEEP_TRAFFIC_HOURS))),
+        "events": prune_events(now),
         "throttles": _delete(ThrottleState.objects.filter(read_at__lt=forgotten)),
         "reassignments": _delete(
             ReassignmentSnapshot.objects.exclude(outcome=MoveOutcome.RUNNING).filter(

@@ -34,6 +34,8 @@ from kafkadash.kafka.api import (
     OtherGroup,
     ShareOffsets,
 )
+from kafkadash.monitoring.cluster_events.rules import EventDraft, GroupSighting, find_group_events
+from kafkadash.monitoring.cluster_events.store import store_events
 from kafkadash.monitoring.collectors import (
     CollectContext,
     CollectedFacts,
@@ -150,17 +152,31 @@ def read(asking: CollectContext) -> CollectedFacts:
         portions = list(_portions(asking, listed, committed, assigned, spans))
     _note_held(asking, portions)
     names = listed.groups.keys()
-    gone = _find_gone_groups(asking.cluster, listed)
+    gone, gone_sightings = _find_gone_groups(asking.cluster, listed)
     taken_at = to_utc(committed.taken_at)
     others = _collect_other_groups(asking.cluster, listed, shares, spans, taken_at)
+    # All that the first refresh finds is new to kafkadash, but not to the cluster.
+    seen_before = asking.succeeded_at is not None
+    sightings = [each for portion in portions for each in portion.sightings] if seen_before else []
+    events = find_group_events(sightings)
+    end_events = find_group_events([*gone_sightings, *others.sightings] if seen_before else [])
+
+    def tell(told: Sequence[EventDraft]) -> None:
+        store_events(asking.cluster.pk, told, taken_at, asking.succeeded_at)
+
+    def write_first() -> None:
+        portions[0].write()
+        tell(events)
 
     def write(_: WriteStamp) -> None:
         others.write()
         GroupState.objects.filter(pk__in=gone, gone_at=None).update(gone_at=taken_at)
+        tell(end_events)
 
     return CollectedFacts(
         taken_at=taken_at,
-        portions=[portion.write for portion in portions],
+        # Events go with the first portion, as those of the metadata collector.
+        portions=[write_first, *(portion.write for portion in portions[1:])] if portions else [],
         rows=len(names) + len(listed.others),
         write=write,
         not_answered=sorted(find_silent_brokers(listed.errors)),
@@ -199,11 +215,37 @@ def _collect_assigned(members: Sequence[GroupMember] | None) -> dict[str, set[in
     return found
 
 
-def _find_gone_groups(cluster: Cluster, listed: GroupListing) -> list[int]:
-    """Rows of groups that no broker lists, where all of them answered, and of those that have another type now."""
+def _find_gone_groups(cluster: Cluster, listed: GroupListing) -> tuple[list[int], list[GroupSighting]]:
+    """Rows of groups that no broker lists, where all of them answered, and of those that have another type now.
+
+    Second, what is told of those that are gone.
+    """
     judged, others = ({key_of(name) for name in names} for names in (listed.groups, listed.others))
-    rows = GroupState.objects.filter(cluster=cluster, gone_at=None).values_list("pk", "key")
-    return [pk for pk, key in rows if key not in judged and (not listed.errors or key in others)]
+    rows = GroupState.objects.filter(cluster=cluster, gone_at=None)
+    gone, sightings = [], []
+    for pk, key, name, state, members, seen_at in rows.values_list("pk", "key", *_SIGHTED):
+        if key not in judged and (not listed.errors or key in others):
+            gone.append(pk)
+            if key not in others:
+                sightings.append(GroupSighting(name, state or UNKNOWN_STATE, "", members, None, seen_at))
+    return gone, sightings
+
+
+_SIGHTED = ("name", "state", "members", "taken_at")
+UNKNOWN_STATE = "Unknown"
+"""Kafka's word where a coordinator does not tell the state."""
+
+
+def _sight_state(
+    row: GroupState | UnjudgedGroup | None, group: GroupDescription | OtherGroup
+) -> Iterator[GroupSighting]:
+    """Yield what is told of a listed group, if it is new or has another state. An unknown state is no other state."""
+    members = None if group.members is None else len(group.members)
+    state = group.state[:32] or UNKNOWN_STATE
+    if row is None or getattr(row, "gone_at", None) is not None:
+        yield GroupSighting(group.name, "", state, None, members)
+    elif row.state != state and UNKNOWN_STATE not in (row.state or UNKNOWN_STATE, state):
+        yield GroupSighting(group.name, row.state, state, row.members, members, row.taken_at)
 
 
 @dataclass(slots=True)
@@ -214,6 +256,7 @@ class _OtherGroups:
     changed: dict[int, dict[str, Any]] = field(default_factory=dict)
     seen: dict[int, dict[str, Any]] = field(default_factory=dict)
     gone: list[int] = field(default_factory=list)
+    sightings: list[GroupSighting] = field(default_factory=list)
 
     def write(self) -> None:
         if self.gone:
@@ -234,6 +277,7 @@ def _collect_other_groups(
             continue
         key = key_of(name)
         row = known.pop(key, None)
+        found.sightings += _sight_state(row, group)
         new = row is None or row.is_share != group.is_share
         before = UnjudgedGroup(cluster=cluster, key=key, name=name, first_seen_at=taken_at) if new else row
         assert before is not None
@@ -255,7 +299,13 @@ def _collect_other_groups(
             setattr(before, field_name, value)
         found.new.append(before)
     judged = {key_of(name) for name in listed.groups}
-    found.gone = [row.pk for row in known.values() if not listed.errors or row.key in judged]
+    for row in known.values():
+        if not listed.errors or row.key in judged:
+            found.gone.append(row.pk)
+            if row.key not in judged:
+                found.sightings.append(
+                    GroupSighting(row.name, row.state or UNKNOWN_STATE, "", row.members, None, row.taken_at)
+                )
     return found
 
 
@@ -300,6 +350,7 @@ class _GroupBatch:
     states: dict[str, GroupState] = field(default_factory=dict)
     stalled: list[StalledRead] = field(default_factory=list)
     held: dict[int, dict[str, Any]] = field(default_factory=dict)
+    sightings: list[GroupSighting] = field(default_factory=list)
 
     def write(self) -> None:
         update_rows(GroupState, self.changed)
@@ -404,6 +455,7 @@ def _judge_group(
     stalled = list_stalled(group.name, judged)
     portion.stalled += stalled
     values = values_of(group, found, judged)
+    portion.sightings += _sight_state(row, group)
     if row is None:
         state = GroupState(cluster=asking.cluster, key=key, name=group.name, first_seen_at=taken_at, **values)
         state.verdict_since = state.taken_at = taken_at

@@ -14,6 +14,8 @@ from kafkadash.export.encoding import Columns
 from kafkadash.export.outbox import OutboxFacts
 from kafkadash.export.schema import SegmentKind
 from kafkadash.kafka.api import QuorumDescription, QuorumReplica
+from kafkadash.monitoring.cluster_events.rules import EventDraft, describe_controller
+from kafkadash.monitoring.cluster_events.store import store_events
 from kafkadash.monitoring.collectors import CollectContext, CollectedFacts, to_utc
 from kafkadash.monitoring.models import CollectorKind, QuorumReplicaState, QuorumSnapshot
 from kafkadash.monitoring.quorum.rules import NodeStanding, QuorumNode
@@ -43,10 +45,12 @@ def read(asking: CollectContext) -> CollectedFacts:
     led_since = _led_since(asking.cluster, quorum)
     standings = _judge_nodes(quorum, snapshot, led_since or snapshot.taken_at)
     new, changed = _compare_nodes(asking.cluster, standings, snapshot.taken_at)
+    events = _find_election(asking.cluster, quorum) if led_since is None else []
 
     def write(stamp: WriteStamp) -> None:
         snapshot.epoch, snapshot.seq = stamp.epoch, stamp.seq
         snapshot.save(force_insert=True)
+        store_events(asking.cluster.pk, events, snapshot.taken_at, asking.succeeded_at)
         QuorumReplicaState.objects.bulk_create(new)
         update_rows(
             QuorumReplicaState,
@@ -68,6 +72,16 @@ def _led_since(cluster: Cluster, quorum: QuorumDescription) -> datetime | None:
     seen = QuorumSnapshot.objects.filter(cluster=cluster, leader_epoch=quorum.leader_epoch)
     first: datetime | None = seen.aggregate(first=Min("taken_at"))["first"]
     return first
+
+
+def _find_election(cluster: Cluster, quorum: QuorumDescription) -> list[EventDraft]:
+    """Return the event of an epoch that was not seen before; none if no epoch was ever seen."""
+    before = QuorumSnapshot.objects.filter(cluster=cluster).order_by("-taken_at").first()
+    if before is None or before.leader_epoch >= quorum.leader_epoch:
+        return []
+    return [
+        describe_controller((before.leader_id, before.leader_epoch), (quorum.leader_id, quorum.leader_epoch)),
+    ]
 
 
 def _judge_nodes(quorum: QuorumDescription, snapshot: QuorumSnapshot, since: datetime) -> Iterable[NodeStanding]:

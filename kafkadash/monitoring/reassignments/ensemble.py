@@ -33,6 +33,8 @@ from kafkadash.kafka.znodes import (
     read_facts,
     read_topics,
 )
+from kafkadash.monitoring.cluster_events.rules import EventDraft, describe_controller
+from kafkadash.monitoring.cluster_events.store import store_events
 from kafkadash.monitoring.collectors import CollectContext
 from kafkadash.monitoring.models import StartedFrom, StartedThrough, ZooKeeperState
 
@@ -128,14 +130,25 @@ class ListingBeside:
     failure: CodedMessage | None = None
 
     def store(self, cluster: Cluster, taken_at: datetime) -> None:
-        """Keep what was told; after a failure the values stay, with their age."""
+        """Keep what was told, and an election of the controller; after a failure the values stay, with their age."""
         if self.reading is not None:
             values = _pack_reading(self.reading, taken_at)
+            before = ZooKeeperState.objects.filter(cluster=cluster).first()
+            if before is not None:
+                store_events(cluster.pk, _find_election(before, values), taken_at, before.taken_at)
         elif self.failure is not None:
             values = {"failed_at": taken_at, **message_columns(self.failure, "error")}
         else:
             return
         ZooKeeperState.objects.update_or_create(cluster=cluster, defaults=values)
+
+
+def _find_election(before: ZooKeeperState, values: Mapping[str, Any]) -> list[EventDraft]:
+    epoch, leader = values["controller_epoch"], values["controller_id"]
+    if before.controller_epoch is None or epoch is None or epoch <= before.controller_epoch or leader is None:
+        return []
+    known = -1 if before.controller_id is None else before.controller_id
+    return [describe_controller((known, before.controller_epoch), (leader, epoch))]
 
 
 _LONGEST_S = 2.0

@@ -1,0 +1,1 @@
+"""Events of a cluster that its collectors find between two readings: rules, and rows."""
