@@ -126,6 +126,7 @@ INSTALLED_APPS = [
     "kafkadash.throttle_removal",
     "kafkadash.move_cancels",
     "kafkadash.findings",
+    "kafkadash.timeline",
     "kafkadash.live",
     "kafkadash.ops",
     "kafkadash.metrics",

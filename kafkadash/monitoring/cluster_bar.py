@@ -39,6 +39,7 @@ TABS = (
     ClusterTab("throttles", "Throttles", "monitoring:throttles"),
     ClusterTab("quorum", "Quorum", "monitoring:quorum"),
     ClusterTab("groups", "Groups", "monitoring:groups"),
+    ClusterTab("timeline", "Timeline", "timeline:timeline"),
     ClusterTab("drill", "Simulation", "findings:drill"),
 )
 

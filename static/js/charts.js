@@ -164,12 +164,15 @@
     const { left, width } = u.select;
     if (width < 4) return;
     u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-    zoomTo(spec, u.posToVal(left, "x"), u.posToVal(left + width, "x"));
+    zoomTo(u, spec, u.posToVal(left, "x"), u.posToVal(left + width, "x"));
   }
 
-  function zoomTo(spec, from, to) {
+  // A page that loads another span instead (timeline.js) prevents the event's default.
+  function zoomTo(u, spec, from, to) {
     const points = spec.x.filter((seconds) => seconds >= from && seconds <= to).length;
-    if (points >= FEWEST_POINTS) setZoom([from, to]);
+    if (points < FEWEST_POINTS) return;
+    const chosen = new CustomEvent("chartzoom", { bubbles: true, cancelable: true, detail: { from, to } });
+    if (u.root.dispatchEvent(chosen)) setZoom([from, to]);
   }
 
   // By half, or by double, with the point under the crosshair kept in its place.
@@ -178,7 +181,7 @@
     const centre = u.cursor.idx == null ? (from + to) / 2 : spec.x[u.cursor.idx];
     const [low, high] = [centre - (centre - from) * factor, centre + (to - centre) * factor];
     if (low <= spec.range[0] && high >= spec.range[1]) setZoom(null);
-    else zoomTo(spec, Math.max(low, spec.range[0]), Math.min(high, spec.range[1]));
+    else zoomTo(u, spec, Math.max(low, spec.range[0]), Math.min(high, spec.range[1]));
   }
 
   // -- values under the crosshair -------------------------------------------------------------------------------------

@@ -32,13 +32,14 @@ from kafkadash.export.schema import SegmentKind
 from kafkadash.kafka.api import GroupMember, KafkaUnreachable, LogSpans, OpenTransaction, OtherGroup, ShareOffset
 from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.monitoring import collection
+from kafkadash.monitoring.cluster_events.rules import EventCode
 from kafkadash.monitoring.collection import RefreshOutcome
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.groups.allowed_lag import RuleRow
 from kafkadash.monitoring.groups.names import key_of
 from kafkadash.monitoring.groups.shares import read_partitions, read_share_members
 from kafkadash.monitoring.groups.window import NOT_KNOWN, unpack_window
-from kafkadash.monitoring.models import Collection, CollectorRun, GroupLagPoint, GroupState, UnjudgedGroup
+from kafkadash.monitoring.models import ClusterEvent, Collection, CollectorRun, GroupLagPoint, GroupState, UnjudgedGroup
 from tests.factories import NOW, watched
 from tests.monitoring.conftest import Clock
 from tests.monitoring.memory_kafka import REFUSED, SILENT, MemoryCluster, MemoryGroups
@@ -649,3 +650,22 @@ def test_the_database_keeps_what_the_service_promises(demo: Cluster) -> None:
     for pattern, records in (("a", 2), ("b", -1)):
         with pytest.raises(IntegrityError), transaction.atomic():
             AllowedLag.objects.create(cluster=demo, pattern=pattern, records=records)
+
+
+def test_states_of_groups__that_change__are_events(groups: MemoryGroups, look: Look) -> None:
+    groups.add("g", {"t": {0: 1}}, state="Stable")
+    look()
+    assert not ClusterEvent.objects.exists()
+    groups.add("new", {"t": {0: 1}}, state="Stable")
+    groups.all["g"].state = "Empty"
+    look()
+    del groups.all["new"]
+    groups.all["g"].state = "Unknown"
+    look()
+    told = [(event.code, event.data["details"][0][:3]) for event in ClusterEvent.objects.order_by("pk")]
+    assert told == [
+        (EventCode.GROUPS_CHANGED, ["g", "Stable", "Empty"]),
+        (EventCode.GROUPS_FOUND, ["new", "", "Stable"]),
+        (EventCode.GROUPS_GONE, ["new", "Stable", ""]),
+    ]
+    assert ClusterEvent.objects.first().not_before is not None

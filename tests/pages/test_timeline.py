@@ -1,0 +1,297 @@
+"""The timeline: entries of all sources on one axis, filtered, exported and linked; closed findings."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from django.test import Client
+
+from kafkadash.accounts.models import AuditEvent, User
+from kafkadash.changes.models import ChangeRequest, Review, ReviewVerdict
+from kafkadash.clusters.models import Cluster
+from kafkadash.findings.models import Finding
+from kafkadash.monitoring.cluster_events import rules
+from kafkadash.monitoring.cluster_events.rules import (
+    BrokerSighting,
+    ChangedConfig,
+    EventCode,
+    EventDraft,
+    GroupSighting,
+    LeaderChanges,
+    TopicShape,
+)
+from kafkadash.monitoring.cluster_events.store import store_events
+from kafkadash.monitoring.groups.names import key_of
+from kafkadash.monitoring.models import MoveOutcome
+from kafkadash.timeline.entries import EntryKind
+from kafkadash.timeline.errors import TimelineCode, TimelineErrorCode
+from tests.factories import NOW, ReassignmentFactory, judged, watched
+from tests.pages.conftest import Page
+
+GetPage = Callable[[str], Page]
+ADDRESS = "/clusters/demo/timeline/"
+
+
+def minutes(number: float) -> Any:
+    return NOW - timedelta(minutes=number)
+
+
+def draft_all() -> list[EventDraft]:
+    """One event of each code, as the rules make them."""
+    leaders = LeaderChanges([2, 3])
+    for number, (old, new, before, after) in enumerate(
+        (
+            (1, 2, [1, 2], [1, 2]),
+            (3, None, [3, 2], [3, 2]),
+            (None, 2, [2, 3], [2, 3]),
+            (2, 3, [2], [3]),
+            (3, 2, [2, 3], [2, 3]),
+            (2, 3, [2, 3], [2, 3]),
+            (2, 2, [2, 3], [2, 3]),
+        )
+    ):
+        leaders.add_topic("orders", [[number, old, 4, before, [], []]], [[number, new, 5, after, [], []]])
+    topics = rules.find_topic_events(
+        [TopicShape("1", "old", 1, 1), TopicShape("2", "again", 1, 1)],
+        [TopicShape("3", "new", 2, 3), TopicShape("4", "again", 2, 1)],
+    )
+    up, down = BrokerSighting(3, True, False, "k:9092", None), BrokerSighting(3, True, True, "k:9092", None)
+    brokers = rules.find_broker_events(
+        [
+            (None, up),
+            (up, BrokerSighting(3, False, False, "k:9092", None)),
+            (up, down),
+            (down, up),
+            (up, BrokerSighting(3, True, False, "k:9093", "a")),
+        ]
+    )
+    rate = rules.RATES[0]
+    configs = [
+        event
+        for code, name in (
+            (EventCode.TOPIC_CONFIGS, "orders"),
+            (EventCode.BROKER_CONFIGS, "3"),
+            (EventCode.DEFAULT_CONFIGS, ""),
+        )
+        for before, after in (
+            ({"a": ["1", "topic"]}, {"a": ["2", "topic"], rate: ["1000", "broker"]}),
+            ({rate: ["1000", "broker"]}, {rate: ["9000", "broker"]}),
+            ({rate: ["1000", "broker"]}, {}),
+        )
+        for event in rules.find_config_events(code, [ChangedConfig(name, before, after)])
+    ]
+    groups = rules.find_group_events(
+        [
+            GroupSighting("billing", "", "Stable", None, 2),
+            GroupSighting("billing", "Stable", "Empty", 2, 0),
+            GroupSighting("billing", "Empty", "", 0, None),
+        ]
+    )
+    return [
+        *leaders.events(),
+        *topics,
+        *rules.find_grown_topics([("orders", 7, 9)]),
+        *brokers,
+        *configs,
+        EventDraft(EventCode.MORE_CONFIGS, 9, [["orders", []]], {"of": "topics"}),
+        *groups,
+        rules.describe_controller((101, 4), (102, 6)),
+    ]
+
+
+@pytest.fixture
+def events(demo: Cluster) -> Cluster:
+    store_events(demo.pk, draft_all(), minutes(5), minutes(5.5))
+    return demo
+
+
+@pytest.fixture
+def mixed(events: Cluster, change: ChangeRequest, operator: User, approver: User) -> Cluster:
+    """Events, a finding that opened and closed, a change that was approved and started, and reassignments."""
+    judged(watched("other"))
+    Finding.objects.create(
+        cluster=events,
+        public_id="f-1",
+        kind="broker-down",
+        scope="3",
+        state="critical",
+        rank=1,
+        message_code="broker-down-fenced",
+        message_params={"broker": 3, "replicas": 12},
+        first_seen_at=minutes(4),
+        seen_at=minutes(2),
+        opened_at=minutes(3.75),
+        closed_at=minutes(2),
+    )
+    Review.objects.create(
+        request=change,
+        user=approver,
+        user_name="paula",
+        verdict=ReviewVerdict.APPROVED,
+        round=1,
+        digest="d",
+    )
+    Review.objects.update(at=minutes(29))
+    for number, action in enumerate(("change.edited", "change.approved", "change.started")):
+        AuditEvent.objects.create(
+            at=minutes(30 - number),
+            actor=f"user:{operator.pk}",
+            actor_name="olga",
+            action=action,
+            object_type="changerequest",
+            object_id=str(change.pk),
+            cluster="demo",
+        )
+    for number in range(3):
+        ReassignmentFactory.create(
+            cluster=events, partition=number, started_before=minutes(9), started_after=minutes(9.5)
+        )
+    ReassignmentFactory.create(
+        cluster=events,
+        partition=9,
+        claimed_by=f"#{change.pk}",
+        started_before=minutes(8),
+        outcome=MoveOutcome.COMPLETED,
+        ended_at=minutes(7),
+    )
+    return events
+
+
+def entries_of(page: Page, kind: str) -> list[str]:
+    return [str(entry.get("data-code")) for entry in page.find(f".timeline-entry[data-kind={kind}]")]
+
+
+@pytest.mark.usefixtures("events")
+def test_each_event__of_a_collector__has_a_title_and_lines_without_gaps(get_page: GetPage) -> None:
+    page = get_page(ADDRESS)
+    assert {str(entry.get("data-code")) for entry in page.find(".timeline-entry")} == {code.value for code in EventCode}
+    texts = page.texts(".timeline-entry")
+    assert not [text for text in texts if "{" in text or any(code.value in text for code in EventCode)]
+
+
+@pytest.mark.usefixtures("mixed")
+def test_timeline__of_all_sources__is_counted_ordered_and_grouped_by_day(get_page: GetPage) -> None:
+    page = get_page(ADDRESS)
+    shown = page.context["days"]
+    entries = [entry for day in shown for entry in day.entries]
+    assert [entry.at for entry in entries] == sorted((entry.at for entry in entries), reverse=True)
+    assert page.context["total"] == len(entries)
+    assert entries_of(page, "findings") == ["broker-down-fenced", "broker-down-fenced"]
+    assert entries_of(page, "changes") == ["change.started", "change.approved"]
+    assert entries_of(page, "moves") == [
+        TimelineCode.MOVES_COMPLETED,
+        TimelineCode.MOVES_STARTED_BY_RUN,
+        TimelineCode.MOVES_STARTED,
+    ]
+    foreign = next(entry for entry in entries if entry.code == TimelineCode.MOVES_STARTED)
+    assert (foreign.count, foreign.not_before) == (3, minutes(9.5))
+    started = next(entry for entry in entries if entry.code == "change.started")
+    assert started.lines[0].after == "paula"
+    assert {choice.kind: choice.count for choice in page.context["choices"]}[EntryKind.MOVES] == 3
+    lines = page.context["panel"].spec.lines
+    assert sum(sum(line.values) for line in lines) == len(entries)
+
+
+@pytest.mark.usefixtures("mixed")
+@pytest.mark.parametrize(
+    ("query", "kinds"),
+    [
+        ("?kind=moves&kind=findings", {"moves", "findings"}),
+        ("?broker=3", {"findings", "changes", "moves", "brokers", "leaders", "configs", "throttles"}),
+        ("?topic=orders", {"leaders", "topics", "configs", "throttles"}),
+        ("?topic=again", {"topics"}),
+        ("?group=billing", {"groups"}),
+        ("?broker=77", set()),
+    ],
+)
+def test_filter__by_kind_broker_topic_or_group__lists_what_is_about_it(
+    get_page: GetPage, query: str, kinds: set[str]
+) -> None:
+    page = get_page(f"{ADDRESS}{query}")
+    assert {str(entry.get("data-kind")) for entry in page.find(".timeline-entry")} == kinds
+    assert page.context["total"] == len(page.find(".timeline-entry"))
+    assert bool(page.find("[data-empty]")) is not bool(kinds)
+
+
+@pytest.mark.usefixtures("mixed")
+def test_span__in_the_address__limits_entries_and_is_kept_by_the_permalink(get_page: GetPage) -> None:
+    page = get_page(f"{ADDRESS}?from=2026-11-21T01:59:00Z&to=2026-11-21T02:01:30Z")
+    assert entries_of(page, "findings") == ["broker-down-fenced", "broker-down-fenced"]
+    assert entries_of(page, "topics") == []
+    assert parse_qs(urlsplit(page.context["query"]).query) == {
+        "from": ["2026-11-21T01:59:00Z"],
+        "to": ["2026-11-21T02:01:30Z"],
+    }
+    wrong = get_page(f"{ADDRESS}?from=noon&to=2026-11-21&broker=x&kind=nonsense")
+    assert wrong.tells(TimelineErrorCode.MOMENT_UNREADABLE)
+    assert wrong.tells(TimelineErrorCode.BROKER_UNREADABLE)
+    assert len(wrong.context["problems"]) == 3
+    assert get_page(f"{ADDRESS}?from=2026-11-21&to=2026-11-19").tells(TimelineErrorCode.SPAN_EMPTY)
+
+
+@pytest.mark.usefixtures("mixed")
+def test_export__as_csv_and_json_lines__has_the_same_entries(viewer: User, client_of: Callable[[User], Client]) -> None:
+    client = client_of(viewer)
+    lines = client.get(f"{ADDRESS}export/?format=jsonl").content.decode().splitlines()
+    rows = list(csv.DictReader(io.StringIO(client.get(f"{ADDRESS}export/?format=csv").content.decode())))
+    told = [json.loads(line) for line in lines]
+    assert [(row["at"], row["code"], row["text"]) for row in rows] == [(t["at"], t["code"], t["text"]) for t in told]
+    assert len(told) > len(EventCode)
+    elected = next(each for each in told if each["code"] == EventCode.LEADERS_LOST)
+    assert elected["details"][0] | {"note": ""} == {
+        "subject": "orders-1",
+        "what": "leader",
+        "before": "3",
+        "after": "none",
+        "note": "",
+    }
+
+
+@pytest.mark.usefixtures("mixed")
+def test_export__of_too_many_entries__leads_back_with_the_reason(
+    viewer: User, client_of: Callable[[User], Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kafkadash.timeline.pages.MOST_EXPORTED", 3)
+    page = Page.read(client_of(viewer).get(f"{ADDRESS}export/?format=csv", follow=True))
+    assert page.tells(TimelineErrorCode.EXPORT_TOO_LARGE)
+
+
+@pytest.mark.usefixtures("mixed")
+def test_finding__on_its_page_and_in_the_list_of_closed_ones__leads_to_the_time_before(
+    get_page: GetPage, viewer: User, client_of: Callable[[User], Client]
+) -> None:
+    (link,) = [each for each in get_page("/clusters/demo/findings/f-1/").links("main") if "/timeline/before/" in each]
+    response = client_of(viewer).get(link, follow=True)
+    assert (response.context["span"].begin, response.context["span"].end) == (
+        minutes(19),
+        minutes(4) + timedelta(seconds=1),
+    )
+    assert {entry.kind for day in response.context["days"] for entry in day.entries} >= {EntryKind.LEADERS}
+    assert [row.finding.public_id for row in get_page(f"{ADDRESS}closed/").context["rows"]] == ["f-1"]
+    for query, found in (("?q=down", 1), ("?q=f-1", 1), ("?q=nothing", 0), ("?kind=broker-down", 1)):
+        assert len(get_page(f"{ADDRESS}closed/{query}").context["rows"]) == found, query
+    assert client_of(viewer).get(f"{ADDRESS}before/f-none/").status_code == 404
+
+
+def test_finding_of_a_group__is_found_by_the_name_of_the_group(demo: Cluster, get_page: GetPage) -> None:
+    Finding.objects.create(
+        cluster=demo,
+        public_id="f-2",
+        kind="consumer-lag",
+        scope=key_of("billing"),
+        state="warning",
+        rank=9,
+        first_seen_at=minutes(4),
+        seen_at=minutes(2),
+        opened_at=minutes(4),
+        closed_at=minutes(2),
+    )
+    assert [row.finding.public_id for row in get_page(f"{ADDRESS}closed/?q=billing").context["rows"]] == []
+    assert entries_of(get_page(f"{ADDRESS}?group=billing"), "findings") == ["", ""]
