@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -956,6 +957,7 @@ class ClusterEvent(models.Model):
         indexes = (
             models.Index(fields=["cluster", "at", "kind"], name="cluster_event_time"),
             models.Index(fields=["at"], name="cluster_event_age"),
+            GinIndex(fields=["brokers", "marks"], name="cluster_event_subjects"),
         )
 
     def __str__(self) -> str:

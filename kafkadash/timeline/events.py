@@ -9,7 +9,7 @@ from typing import Any
 from django.urls import reverse
 
 from kafkadash.core.formatting import format_size, join_items, read_whole_number
-from kafkadash.core.messages import CodedMessage, choose_plural, coded, first_names
+from kafkadash.core.messages import CodedMessage, as_message, choose_plural, coded, first_names
 from kafkadash.core.status import HealthState
 from kafkadash.kafka.throttles import RATES
 from kafkadash.monitoring.cluster_events.rules import EventCode, EventKind
@@ -38,11 +38,13 @@ _CODES: Mapping[str, EventCode] = {code.value: code for code in EventCode}
 _MOST_KEYS = 3
 
 
-def describe_event(row: ClusterEvent, scope: TimelineScope) -> TimelineEntry | None:
-    """Return the entry of an event; None for one of a newer version, whose code is not known here."""
+def describe_event(row: ClusterEvent, scope: TimelineScope) -> TimelineEntry:
+    """Return the entry of an event. Of one of a newer version, whose code is not known here, it is the code."""
     code = _CODES.get(row.code)
     if code is None:
-        return None
+        return TimelineEntry(
+            f"event-{row.pk}", EntryKind(row.kind), row.at, as_message(row.code), "", row.not_before, row.count
+        )
     values, details = row.data.get("values", {}), row.data.get("details", [])
     lines = list(_LINES[code](EventData(values, details, scope.slug)))
     own = [line for line in lines if _is_about(line, scope)]
@@ -170,14 +172,17 @@ def _growth_lines(data: EventData) -> Lines:
 
 
 def _config_lines(data: EventData) -> Lines:
-    for name, *changes in data.details:
-        subject, url = _resource(name, data.values.get("of"), data.slug)
-        if not changes:
-            yield EntryLine(subject, url, note="the same change")
-        for key, before, after in changes[0] if changes else ():
+    own = [each for each in data.details if len(each) > 1]
+    # Resources with the same change are named after it.
+    same = [str(each[0]) for each in data.details] if len(own) < len(data.details) else []
+    for name, changes in own:
+        subject, url = ("", "") if same else _resource(name, data.values.get("of"), data.slug)
+        for key, before, after in changes:
             sources = [entry[1] for entry in (before, after) if entry]
             note = " → ".join(dict.fromkeys(_SOURCE_WORDS.get(source, source) for source in sources))
             yield EntryLine(subject, url, key, _config_value(key, before), _config_value(key, after), note)
+    if same:
+        yield EntryLine(what="on", after=", ".join(same))
 
 
 _SOURCE_WORDS: Mapping[str | None, str] = {source.value: f"source: {source.label}" for source in ConfigSource}

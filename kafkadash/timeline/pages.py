@@ -35,7 +35,7 @@ from kafkadash.monitoring.models import CollectorKind, GroupState
 from kafkadash.timeline.asked import PERIODS, TimelineQuery, address_before
 from kafkadash.timeline.entries import BUCKETS, EntryKind, KindCount, TimelineEntry, TimeSpan, count_kinds
 from kafkadash.timeline.errors import TimelineErrorCode
-from kafkadash.timeline.sources import count_entries, list_entries
+from kafkadash.timeline.sources import read_timeline
 
 PAGE_SIZE = 100
 MOST_PAGES = 50
@@ -70,12 +70,13 @@ def timeline(request: HttpRequest, slug: str) -> HttpResponse:
     cluster = cluster_for(request, slug, VIEW)
     bar = cluster_bar(cluster, CollectorKind.METADATA)
     asked = TimelineQuery(request.GET, cluster, bar["now"])
-    counts = count_entries(asked.scope, asked.span)
-    by_kind = count_kinds(counts)
+    wanted = _page_number(request.GET.get("page", ""))
+    reading = read_timeline(asked.scope, asked.span, wanted * PAGE_SIZE)
+    by_kind = count_kinds(reading.counts)
     total = sum(by_kind[kind] for kind in asked.scope.kinds)
     pages = min(MOST_PAGES, max(1, -(-total // PAGE_SIZE)))
-    number = _page_number(request.GET.get("page", ""), pages)
-    entries = list_entries(asked.scope, asked.span, number * PAGE_SIZE)[(number - 1) * PAGE_SIZE :]
+    number = min(wanted, pages)
+    entries = reading.list_entries((number - 1) * PAGE_SIZE, number * PAGE_SIZE)
     if request.GET.get("refused") == "export" and total > MOST_EXPORTED:
         asked.problems.append(message_text(TimelineErrorCode.EXPORT_TOO_LARGE, count=total, most=MOST_EXPORTED))
     finding = _find_finding(slug, asked.listing.values["finding"])
@@ -104,7 +105,7 @@ def timeline(request: HttpRequest, slug: str) -> HttpResponse:
         "newer": asked.address(page=str(number - 1)) if number > 1 else "",
         "older": asked.address(page=str(number + 1)) if number < pages and entries else "",
         "is_cut": number == pages == MOST_PAGES,
-        "panel": draw_counts(counts, asked.span),
+        "panel": draw_counts(reading.counts, asked.span),
         "zoom_address": asked.address(period="", page="", **_NO_SPAN),
         "whole_day": asked.address(period="24h", **_NO_SPAN),
         "query": asked.permalink,
@@ -117,8 +118,8 @@ def timeline(request: HttpRequest, slug: str) -> HttpResponse:
 _NO_SPAN = {"from": "", "to": "", "finding": ""}
 
 
-def _page_number(text: str, pages: int) -> int:
-    return min(pages, max(1, int(text))) if text.isdecimal() and len(text) < 9 else 1
+def _page_number(text: str) -> int:
+    return min(MOST_PAGES, max(1, int(text))) if text.isdecimal() and len(text) < 9 else 1
 
 
 def _find_finding(slug: str, public_id: str) -> Finding | None:
@@ -216,10 +217,11 @@ def timeline_export(request: HttpRequest, slug: str) -> HttpResponse:
     now = timezone.now()
     asked = TimelineQuery(request.GET, cluster, now)
     form = "jsonl" if request.GET.get("format") == "jsonl" else "csv"
-    by_kind = count_kinds(count_entries(asked.scope, asked.span))
+    reading = read_timeline(asked.scope, asked.span, MOST_EXPORTED)
+    by_kind = count_kinds(reading.counts)
     if sum(by_kind[kind] for kind in asked.scope.kinds) > MOST_EXPORTED:
         return HttpResponseRedirect(f"{reverse('timeline:timeline', args=[slug])}{asked.address(refused='export')}")
-    rows = [export_entry(entry, request) for entry in list_entries(asked.scope, asked.span, MOST_EXPORTED)]
+    rows = [export_entry(entry, request) for entry in reading.list_entries(0, MOST_EXPORTED)]
     content = _write_csv(rows) if form == "csv" else "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
     response = HttpResponse(content, content_type=_TYPES[form])
     name = f"kafkadash-timeline-{slug}-{now:%Y%m%d-%H%M%S}.{form}"

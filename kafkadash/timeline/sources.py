@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -67,12 +68,34 @@ CHANGE_ACTIONS: Sequence[str] = tuple(
 _BEGINS = frozenset({"change.started", "change.scheduled", "change.turn_came"})
 
 
+@dataclass(frozen=True, slots=True)
+class EntryPlace:
+    """Place of an entry on the axis: all that is read of the entries of pages that are not shown.
+
+    ``ref``: what its source finds it by, ``step``: which of the entries of one row it is.
+    """
+
+    at: datetime
+    source: TimelineSource
+    ref: Any
+    step: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceReading:
+    """Places of the newest entries of a span, and the number of all by kind and interval."""
+
+    places: Sequence[EntryPlace]
+    counts: Sequence[KindCount]
+
+
 class TimelineSource(Protocol):
-    """Reads entries of a span, newest first and at most so many, and counts all of them."""
+    """Reads the entries of a span from rows of one room."""
 
-    def list_entries(self, scope: TimelineScope, span: TimeSpan, most: int) -> list[TimelineEntry]: ...
+    def read_span(self, scope: TimelineScope, span: TimeSpan, most: int) -> SourceReading:
+        """Return the newest places, at most so many, and the counts of all kinds, listed or not."""
 
-    def count_entries(self, scope: TimelineScope, span: TimeSpan) -> list[KindCount]: ...
+    def describe_entries(self, scope: TimelineScope, places: Sequence[EntryPlace]) -> Sequence[TimelineEntry]: ...
 
 
 def _bucket(field: str, span: TimeSpan, buckets: int = BUCKETS) -> Func:
@@ -80,7 +103,7 @@ def _bucket(field: str, span: TimeSpan, buckets: int = BUCKETS) -> Func:
     begin, end = span.begin.timestamp(), span.end.timestamp()
     return Func(
         F(field),
-        template=f"width_bucket(extract(epoch FROM %(expressions)s), {begin:.6f}, {end:.6f}, {buckets})",
+        template=f"width_bucket(date_part('epoch', %(expressions)s), {begin:.6f}, {end:.6f}, {buckets})",
         output_field=IntegerField(),
     )
 
@@ -92,18 +115,21 @@ def _within(field: str, span: TimeSpan) -> Q:
 class CollectorEvents:
     """Events that collectors found between two readings."""
 
-    def list_entries(self, scope: TimelineScope, span: TimeSpan, most: int) -> list[TimelineEntry]:
-        kinds = scope.kinds & EVENT_KINDS
-        rows = self._rows(scope, span).filter(kind__in=kinds).defer("marks") if kinds else []
-        newest = rows.order_by("-at", "-pk")[:most] if isinstance(rows, QuerySet) else []
-        return [entry for row in newest if (entry := describe_event(row, scope)) is not None]
-
-    def count_entries(self, scope: TimelineScope, span: TimeSpan) -> list[KindCount]:
-        rows = self._rows(scope, span).annotate(bucket=_bucket("at", span)).order_by()
-        counted = rows.values_list("bucket", "kind").annotate(number=Count("*"))
-        return [
-            KindCount(bucket - 1, EntryKind(kind), number) for bucket, kind, number in counted if kind in EVENT_KINDS
+    def read_span(self, scope: TimelineScope, span: TimeSpan, most: int) -> SourceReading:
+        rows = self._rows(scope, span)
+        counted = rows.annotate(bucket=_bucket("at", span)).order_by().values_list("bucket", "kind")
+        counts = [
+            KindCount(bucket - 1, EntryKind(kind), number)
+            for bucket, kind, number in counted.annotate(number=Count("*"))
+            if kind in EVENT_KINDS
         ]
+        kinds = scope.kinds & EVENT_KINDS
+        newest = rows.filter(kind__in=kinds).order_by("-at", "-pk").values_list("at", "pk")[:most] if kinds else []
+        return SourceReading([EntryPlace(at, self, pk) for at, pk in newest], counts)
+
+    def describe_entries(self, scope: TimelineScope, places: Sequence[EntryPlace]) -> Sequence[TimelineEntry]:
+        rows = ClusterEvent.objects.filter(pk__in=[place.ref for place in places]).defer("marks")
+        return [describe_event(row, scope) for row in rows]
 
     def _rows(self, scope: TimelineScope, span: TimeSpan) -> QuerySet[ClusterEvent]:
         rows = ClusterEvent.objects.filter(_within("at", span), cluster=scope.cluster_id)
@@ -119,24 +145,33 @@ class CollectorEvents:
 class StoredFindings:
     """Findings that opened or closed."""
 
-    _ENDS = (("opened_at", TimelineCode.FINDING_OPENED), ("closed_at", TimelineCode.FINDING_CLOSED))
+    _ENDS: Mapping[str, TimelineCode] = {
+        "opened_at": TimelineCode.FINDING_OPENED,
+        "closed_at": TimelineCode.FINDING_CLOSED,
+    }
 
-    def list_entries(self, scope: TimelineScope, span: TimeSpan, most: int) -> list[TimelineEntry]:
-        if not scope.wants(EntryKind.FINDINGS):
-            return []
+    def read_span(self, scope: TimelineScope, span: TimeSpan, most: int) -> SourceReading:
+        places: list[EntryPlace] = []
+        counts = []
+        for field in self._ENDS:
+            rows = self._rows(scope, span, field)
+            counted = rows.annotate(bucket=_bucket(field, span)).order_by().values_list("bucket")
+            counts += [
+                KindCount(bucket - 1, EntryKind.FINDINGS, number)
+                for bucket, number in counted.annotate(number=Count("*"))
+            ]
+            if scope.wants(EntryKind.FINDINGS):
+                newest = rows.order_by(f"-{field}", "-pk").values_list(field, "pk")[:most]
+                places += [EntryPlace(at, self, pk, field) for at, pk in newest]
+        return SourceReading(places, counts)
+
+    def describe_entries(self, scope: TimelineScope, places: Sequence[EntryPlace]) -> Sequence[TimelineEntry]:
+        rows = Finding.objects.in_bulk({place.ref for place in places})
         return [
-            self._describe(row, field, code, scope)
-            for field, code in self._ENDS
-            for row in self._rows(scope, span, field).order_by(f"-{field}", "-pk")[:most]
+            self._describe(rows[place.ref], place.step, self._ENDS[place.step], scope)
+            for place in places
+            if place.ref in rows
         ]
-
-    def count_entries(self, scope: TimelineScope, span: TimeSpan) -> list[KindCount]:
-        found = []
-        for field, _ in self._ENDS:
-            rows = self._rows(scope, span, field).annotate(bucket=_bucket(field, span)).order_by()
-            counted = rows.values_list("bucket").annotate(number=Count("*"))
-            found += [KindCount(bucket - 1, EntryKind.FINDINGS, number) for bucket, number in counted]
-        return found
 
     def _rows(self, scope: TimelineScope, span: TimeSpan, field: str) -> QuerySet[Finding]:
         rows = Finding.objects.filter(_within(field, span), cluster=scope.cluster_id, opened_at__isnull=False)
@@ -183,10 +218,17 @@ def _naming(text: str) -> QuerySet[Finding, int]:
 class ChangeSteps:
     """Steps of change requests, with who approved what began. Of a broker, only runs that moved replicas of it."""
 
-    def list_entries(self, scope: TimelineScope, span: TimeSpan, most: int) -> list[TimelineEntry]:
-        if not scope.wants(EntryKind.CHANGES):
-            return []
-        events = list(self._rows(scope, span).order_by("-at", "-id")[:most])
+    def read_span(self, scope: TimelineScope, span: TimeSpan, most: int) -> SourceReading:
+        rows = self._rows(scope, span)
+        counted = rows.annotate(bucket=_bucket("at", span)).order_by().values_list("bucket")
+        counts = [
+            KindCount(bucket - 1, EntryKind.CHANGES, number) for bucket, number in counted.annotate(number=Count("*"))
+        ]
+        newest = rows.order_by("-at", "-pk").values_list("at", "pk")[:most] if scope.wants(EntryKind.CHANGES) else []
+        return SourceReading([EntryPlace(at, self, pk) for at, pk in newest], counts)
+
+    def describe_entries(self, scope: TimelineScope, places: Sequence[EntryPlace]) -> Sequence[TimelineEntry]:
+        events = list(AuditEvent.objects.filter(pk__in=[place.ref for place in places]))
         numbers = {int(event.object_id) for event in events}
         own = ChangeRequest.objects.filter(pk__in=numbers, cluster=scope.cluster_id)
         changes = dict(own.values_list("pk", "title"))
@@ -201,23 +243,17 @@ class ChangeSteps:
                     TimelineCode.CHANGE_STEP,
                     person=step.who,
                     words=step.words,
-                    number=number,
-                    title=changes[number],
+                    number=int(event.object_id),
+                    title=changes.get(int(event.object_id), "deleted"),
                 ),
                 source="kafkadash",
                 state=step.trouble,
-                url=reverse("changes:request", args=[number]),
+                url=reverse("changes:request", args=[event.object_id]) if int(event.object_id) in changes else "",
                 lines=list(_change_lines(event, step.detail, reviews)),
                 code=event.action,
             )
             for event, step in zip(events, build_entries(events), strict=True)
-            if (number := int(event.object_id)) in changes
         ]
-
-    def count_entries(self, scope: TimelineScope, span: TimeSpan) -> list[KindCount]:
-        rows = self._rows(scope, span).annotate(bucket=_bucket("at", span)).order_by()
-        counted = rows.values_list("bucket").annotate(number=Count("*"))
-        return [KindCount(bucket - 1, EntryKind.CHANGES, number) for bucket, number in counted]
 
     def _rows(self, scope: TimelineScope, span: TimeSpan) -> QuerySet[AuditEvent]:
         rows = AuditEvent.objects.filter(
@@ -283,97 +319,100 @@ OTHERS = "others"
 class Reassignments:
     """Reassignments that began or ended: those of a run are one entry, those of others one for each short interval."""
 
-    def list_entries(self, scope: TimelineScope, span: TimeSpan, most: int) -> list[TimelineEntry]:
-        if not scope.wants(EntryKind.MOVES):
-            return []
-        entries = self._entries(scope, span)
-        return sorted(entries, key=lambda entry: (entry.at, entry.key), reverse=True)[:most]
-
-    def count_entries(self, scope: TimelineScope, span: TimeSpan) -> list[KindCount]:
-        counts = Counter(
-            min(BUCKETS - 1, int((entry.at - span.begin) / span.step)) for entry in self._entries(scope, span)
+    def read_span(self, scope: TimelineScope, span: TimeSpan, most: int) -> SourceReading:
+        folds = (
+            []
+            if scope.group_key
+            else [*self._fold(scope, span, "started_before"), *self._fold(scope, span, "ended_at")]
         )
-        return [KindCount(bucket, EntryKind.MOVES, number) for bucket, number in counts.items()]
+        buckets = Counter(min(BUCKETS - 1, int((fold["at"] - span.begin) / span.step)) for fold in folds)
+        counts = [KindCount(bucket, EntryKind.MOVES, number) for bucket, number in buckets.items()]
+        if not scope.wants(EntryKind.MOVES):
+            return SourceReading([], counts)
+        newest = sorted(folds, key=lambda fold: fold["at"], reverse=True)[:most]
+        return SourceReading([EntryPlace(fold["at"], self, fold) for fold in newest], counts)
 
-    def _entries(self, scope: TimelineScope, span: TimeSpan) -> list[TimelineEntry]:
-        if scope.group_key:
-            return []
-        return [*self._starts(scope, span), *self._ends(scope, span)]
+    def describe_entries(self, scope: TimelineScope, places: Sequence[EntryPlace]) -> Sequence[TimelineEntry]:
+        alone = [place.ref["one"] for place in places if place.ref["number"] == 1]
+        rows = ReassignmentSnapshot.objects.filter(pk__in=alone) if alone else ReassignmentSnapshot.objects.none()
+        names = {pk: f"{topic}-{number}" for pk, topic, number in rows.values_list("pk", "topic", "partition")}
+        return [self._describe(place.ref, scope, names.get(place.ref["one"], "")) for place in places]
 
-    def _starts(self, scope: TimelineScope, span: TimeSpan) -> Iterator[TimelineEntry]:
-        for row in self._fold(scope, span, "started_before", before=Min("started_after"), outcome=Value("")):
-            owner = row["claimed_by"]
-            code = TimelineCode.MOVES_STARTED_BY_RUN if owner else TimelineCode.MOVES_STARTED
-            params = {"owner": owner} if owner else {}
-            yield self._describe(row, "started", scope, row["before"] or row["first"], code, params)
-
-    def _ends(self, scope: TimelineScope, span: TimeSpan) -> Iterator[TimelineEntry]:
-        for row in self._fold(scope, span, "ended_at", before=Value(None, TextField()), outcome=F("outcome")):
-            owner = f"change {row['claimed_by']}" if row["claimed_by"] else OTHERS
-            not_before = row["first"] if row["first"] < row["at"] else None
-            yield self._describe(row, "ended", scope, not_before, _ENDED[row["how"]], {"owner": owner})
-
-    def _fold(
-        self, scope: TimelineScope, span: TimeSpan, field: str, before: Any, outcome: Any
-    ) -> Iterable[Mapping[str, Any]]:
+    def _fold(self, scope: TimelineScope, span: TimeSpan, field: str) -> Iterable[Mapping[str, Any]]:
+        """Fold by owner, interval and outcome. ``one``: the only reassignment, where the number is 1."""
         rows = ReassignmentSnapshot.objects.filter(_within(field, span), cluster=scope.cluster_id)
-        if field == "ended_at":
-            rows = rows.filter(outcome__in=list(_ENDED))
         if scope.topic:
             rows = rows.filter(topic=scope.topic)
         if scope.broker is not None:
             rows = rows.filter(_moves_of_broker(scope.broker))
+        ended = field == "ended_at"
+        if ended:
+            rows = rows.filter(outcome__in=list(_ENDED))
         slot = Case(
             When(claimed_by="", then=_bucket(field, span, _MOVE_SLOTS)), default=Value(0), output_field=IntegerField()
         )
         return (
-            rows.annotate(slot=slot, how=outcome)
+            rows.annotate(slot=slot, how=F("outcome") if ended else Value(""))
             .order_by()
             .values("claimed_by", "claim_url", "slot", "how")
             .annotate(
-                before=before,
+                before=Min(field if ended else "started_after"),
                 first=Min(field),
                 at=Max(field),
                 number=Count("*"),
-                topic_first=Min("topic"),
-                topic_last=Max("topic"),
-                partition_first=Min("partition"),
+                one=Min("pk"),
             )
         )
 
-    def _describe(
-        self,
-        row: Mapping[str, Any],
-        step: str,
-        scope: TimelineScope,
-        not_before: datetime | None,
-        code: TimelineCode,
-        params: Mapping[str, Any],
-    ) -> TimelineEntry:
-        topic = row["topic_first"]
-        one_topic = topic == row["topic_last"]
-        about = f" of {topic}-{row['partition_first']}" if row["number"] == 1 else f" of topic {topic}" * one_topic
+    def _describe(self, fold: Mapping[str, Any], scope: TimelineScope, name: str) -> TimelineEntry:
+        owner, how = fold["claimed_by"], fold["how"]
+        about = f" of {name}" if name else f" of topic {scope.topic}" if scope.topic else ""
+        params = {"count": fold["number"], "about": about}
+        if how:
+            message = coded(_ENDED[how], **params, owner=f"change {owner}" if owner else OTHERS)
+        elif owner:
+            message = coded(TimelineCode.MOVES_STARTED_BY_RUN, **params, owner=owner)
+        else:
+            message = coded(TimelineCode.MOVES_STARTED, **params)
+        not_before = fold["before"] or fold["first"]
         return TimelineEntry(
-            key=f"{step}-{row['claimed_by'].lstrip('#')}-{row['slot']}-{row['how']}",
+            key=f"moves-{owner.lstrip('#')}-{fold['slot']}-{how}",
             kind=EntryKind.MOVES,
-            at=row["at"],
-            not_before=not_before if not_before and not_before < row["at"] else None,
-            message=coded(code, count=row["number"], about=about, **params),
-            source="kafkadash" if row["claimed_by"] and step == "started" else "reassignments",
-            count=row["number"],
-            url=row["claim_url"] or reverse("monitoring:reassignments", args=[scope.slug]),
-            code=str(code),
+            at=fold["at"],
+            not_before=not_before if not_before < fold["at"] else None,
+            message=message,
+            source="kafkadash" if owner and not how else "reassignments",
+            count=fold["number"],
+            url=fold["claim_url"] or reverse("monitoring:reassignments", args=[scope.slug]),
+            code=str(message.code),
         )
 
 
 SOURCES: Sequence[TimelineSource] = (CollectorEvents(), StoredFindings(), ChangeSteps(), Reassignments())
 
 
-def list_entries(scope: TimelineScope, span: TimeSpan, most: int) -> list[TimelineEntry]:
-    """Return the newest entries of all sources, newest first."""
-    found = [entry for source in SOURCES for entry in source.list_entries(scope, span, most)]
-    return sorted(found, key=lambda entry: (entry.at, entry.key), reverse=True)[:most]
+@dataclass(frozen=True, slots=True)
+class TimelineReading:
+    """Reading of a span: places of the newest entries, newest first, and the number of all."""
+
+    scope: TimelineScope
+    places: Sequence[EntryPlace]
+    counts: Sequence[KindCount]
+
+    def list_entries(self, begin: int, end: int) -> list[TimelineEntry]:
+        """Return the entries of these places, newest first. A source reads those of its own at once."""
+        chosen = self.places[begin:end]
+        found = [
+            entry
+            for source in SOURCES
+            if (own := [place for place in chosen if place.source is source])
+            for entry in source.describe_entries(self.scope, own)
+        ]
+        return sorted(found, key=lambda entry: (entry.at, entry.key), reverse=True)
 
 
-def count_entries(scope: TimelineScope, span: TimeSpan) -> list[KindCount]:
-    return [each for source in SOURCES for each in source.count_entries(scope, span)]
+def read_timeline(scope: TimelineScope, span: TimeSpan, most: int) -> TimelineReading:
+    """Read all sources: the newest entries, at most so many, and how many there are of each kind."""
+    readings = [source.read_span(scope, span, most) for source in SOURCES]
+    places = sorted((place for reading in readings for place in reading.places), key=lambda p: p.at, reverse=True)
+    return TimelineReading(scope, places[:most], [count for reading in readings for count in reading.counts])

@@ -23,7 +23,7 @@ GROUPS = {
     "planner": ["planner_kip36", "planner", "planner_disks"],
     "pipeline": ["pipeline.collection", "pipeline.stream", "pipeline.jobs", "pipeline.history"],
     "topics": ["topic_runs"],
-    "oncall": ["broker_messages", "receiver_down", "finding_storm", "scrape"],
+    "oncall": ["broker_messages", "receiver_down", "finding_storm", "scrape", "timeline"],
     "pages": ["board", "drill_and_lag", "lists", "page_quality", "live_pixel"],
 }
 

@@ -40,6 +40,10 @@ OF_A_CLUSTER: Mapping[str, Visited] = {
         (f"{C}drill/", f"{C}drill/?broker=1", f"{C}drill/?broker=1&show=moving", f"{C}drill/?brokers=99,x"),
         lambda told: [f"of {told.partitions:,} partitions"],
     ),
+    f"{CLUSTER}timeline/": Visited(
+        (f"{C}timeline/", f"{C}timeline/?period=90d&kind=topics", f"{C}timeline/?topic=nothing&from=x")
+    ),
+    f"{CLUSTER}timeline/closed/": Visited((f"{C}timeline/closed/", f"{C}timeline/closed/?q=nothing")),
     f"{CLUSTER}restart/": Visited((f"{C}restart/", f"{C}restart/?rack=nowhere")),
     f"{CLUSTER}brokers/<int:broker_id>/restart/": Visited((f"{C}brokers/{{broker}}/restart/",), of_seen=True),
     f"{CLUSTER}brokers/": Visited(
@@ -157,6 +161,8 @@ NO_PAGES = {
     f"{CLUSTER}quorum/lag/",
     f"{CLUSTER}topics-chosen/",
     f"{CLUSTER}trends/",
+    f"{CLUSTER}timeline/export/",
+    f"{CLUSTER}timeline/before/<slug:finding_id>/",
     "changes/<int:number>/run/moves/",
     "changes/<int:number>/run/chart/",
     "changes/<int:number>/kafka.json",
