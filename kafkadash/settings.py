@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
@@ -107,6 +108,7 @@ INSTALLED_APPS = [
     "kafkadash.accounts",
     "kafkadash.clusters",
     "kafkadash.notifications",
+    "kafkadash.watchdog",
     "kafkadash.jobs",
     "kafkadash.monitoring",
     "kafkadash.export",
@@ -374,6 +376,11 @@ EMAIL_FROM = env.str("EMAIL_FROM", default="")
 PUBLIC_URL = env.str("PUBLIC_URL", default="")
 # Networks that are not public and in which receivers of notifications may be, such as 10.20.0.0/16.
 NOTIFICATION_NETWORKS: list[str] = env.networks("NOTIFICATION_NETWORKS")
+# Dead-man URL of a monitoring service, such as https://hc-ping.com/ID: it gets a POST each minute while collection
+# works.
+DEAD_MAN_URL = env.str("DEAD_MAN_URL", default="")
+if DEAD_MAN_URL and not (urlsplit(DEAD_MAN_URL).scheme in ("http", "https") and urlsplit(DEAD_MAN_URL).hostname):
+    raise _refused(SettingErrorCode.DEAD_MAN_URL_WRONG)
 # Where PagerDuty takes events; accounts in the EU have https://events.eu.pagerduty.com/v2/enqueue.
 PAGERDUTY_URL = env.str("PAGERDUTY_URL", default="https://events.pagerduty.com/v2/enqueue")
 

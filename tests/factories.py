@@ -99,6 +99,7 @@ class CollectorRunFactory(DjangoModelFactory[CollectorRun]):
     interval_s = LazyAttribute(lambda run: settings.COLLECT_INTERVALS[run.kind])
     attempted_at = NOW - timedelta(seconds=6)
     succeeded_at = NOW - timedelta(seconds=6)
+    complete_at = LazyAttribute(lambda run: run.succeeded_at)
 
 
 class CollectionFactory(DjangoModelFactory[Collection]):

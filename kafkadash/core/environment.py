@@ -13,6 +13,7 @@ SECRET_NAMES = (
     "REDIS_URL",
     "EMAIL_URL",
     "METRICS_TOKEN",
+    "DEAD_MAN_URL",
 )
 
 

@@ -15,6 +15,7 @@ class SettingErrorCode(StrEnum):
     EMAIL_URL_WRONG = "email-url-wrong"
     SECRET_KEY_TOO_SHORT = "secret-key-too-short"  # noqa: S105
     METRICS_TOKEN_TOO_SHORT = "metrics-token-too-short"  # noqa: S105
+    DEAD_MAN_URL_WRONG = "dead-man-url-wrong"
     SETTING_NOT_USABLE = "setting-not-usable"
     LEVEL_UNKNOWN = "level-unknown"
 
@@ -40,6 +41,9 @@ SETTING_MESSAGES: Mapping[SettingErrorCode, MessageTemplate] = {
     ),
     SettingErrorCode.METRICS_TOKEN_TOO_SHORT: MessageTemplate(
         "METRICS_TOKEN has fewer than {least} characters. It could be guessed.", "Set a long random value."
+    ),
+    SettingErrorCode.DEAD_MAN_URL_WRONG: MessageTemplate(
+        "DEAD_MAN_URL is not an http or https URL.", "Use the ping URL of your monitoring service."
     ),
     SettingErrorCode.SETTING_NOT_USABLE: MessageTemplate(
         "{name} is {value!r}, which is not {kind:setting_kind}.", "Correct the variable in kafkadash's environment."

@@ -63,6 +63,7 @@ from kafkadash.findings.kinds import FactSource, FindingKind, stored_kind
 from kafkadash.findings.kinds import JudgedFinding as Found
 from kafkadash.findings.messages import finding_detail, finding_title
 from kafkadash.findings.models import Finding
+from kafkadash.findings.product import ProductRow, load_product_rows
 from kafkadash.findings.runbooks import fill_commands, read_runbook
 from kafkadash.findings.stored_facts import age_facts, count_refusing, partition_facts
 from kafkadash.monitoring.brokers import brokers_context, name_gone
@@ -159,6 +160,7 @@ _WAYS: Mapping[FindingKind, tuple[_NextPage, ...]] = {
     FindingKind.BROKER_AWAY: (_BROKER,),
     FindingKind.SEGMENT_SET_ASIDE: (_PIPELINE,),
     FindingKind.PIPELINE_STILL: (_PIPELINE,),
+    FindingKind.NEVER_READ: (_COLLECTION,),
     FindingKind.TOPICS_HIDDEN: (_COLLECTION,),
     FindingKind.ANOTHER_CLUSTER: (_COLLECTION,),
     FindingKind.REGISTERED_TWICE: (_COLLECTION,),
@@ -339,8 +341,13 @@ def rows_of(
     for row in kept:
         kind = stored_kind(row.kind)
         if kind.about.source is not FactSource.AGES:
-            rows.append(FindingRow(cluster, now, kind, row, row, old=history or _is_old(row, kind, facts, now)))
+            past = history and kind.about.source not in _OF_OURSELVES
+            rows.append(FindingRow(cluster, now, kind, row, row, old=past or _is_old(row, kind, facts, now)))
     return tuple(sorted(rows, key=_urgency_key))
+
+
+_OF_OURSELVES = frozenset({FactSource.RUNS, FactSource.READING})
+"""Sources that are not read from the cluster, and hold while it cannot be read."""
 
 
 def trend_of(history: list[list[float]], threshold: float | None, now: datetime) -> FindingTrend:
@@ -519,7 +526,7 @@ _PENDING = ("zookeeper_state__queued", "zookeeper_state__elections", "zookeeper_
 def rank_clusters(
     clusters: Iterable[Cluster], now: datetime, known: CollectionFreshness | None = None
 ) -> list[ClusterStanding]:
-    """The clusters, worst first. Six queries for any number of them.
+    """The clusters, worst first. Five queries for any number of them.
 
     ``known``: what was read already of one.
     """
@@ -527,13 +534,19 @@ def rank_clusters(
     held = Cluster.objects.filter(pk__in=own)
     away = BrokerState.objects.filter(SILENT, cluster=OuterRef("pk")).order_by().values("cluster")
     active = FilteredRelation("executions", condition=Q(executions__active=True))
-    seen = held.annotate(silent=Subquery(away.annotate(number=Count("pk")).values("number")), active_run=active)
-    figures, judged, trends, silent, running = {}, {}, {}, {}, {}
+    moved = ReassignmentSnapshot.objects.filter(cluster=OuterRef("pk"), outcome=MoveOutcome.RUNNING).order_by()
+    seen = held.annotate(
+        silent=Subquery(away.annotate(number=Count("pk")).values("number")),
+        moving=Subquery(moved.values("cluster").annotate(number=Count("pk")).values("number")),
+        active_run=active,
+    )
+    figures, judged, trends, silent, moves, running = {}, {}, {}, {}, {}, {}
     ensembles: dict[int, ZooKeeperState | None] = {}
     for row in seen.select_related(*_JOINED).defer(*_NOT_SHOWN, *_NOT_OF_RUNS, *_PENDING):
         run = getattr(row, "active_run", None)
         running[row.pk] = RunningChange(run.request, summarize_run(run, run.request, now), now) if run else None
         silent[row.pk] = row.silent or 0
+        moves[row.pk] = row.moving or 0
         figures[row.pk] = getattr(row, "state", None)
         judged[row.pk] = getattr(row, "judgement", None)
         trends[row.pk] = getattr(row, "trend", None)
@@ -542,11 +555,6 @@ def rank_clusters(
     if known is not None:
         statuses[known.cluster.pk] = dict(known.statuses)
     found = _open_findings(own)
-    moves = dict(
-        ReassignmentSnapshot.objects.filter(cluster__in=own, outcome=MoveOutcome.RUNNING)
-        .values_list("cluster_id")
-        .annotate(number=Count("pk"))
-    )
     quorums = _quorums_of([pk for pk, cluster in own.items() if cluster.mode == ClusterMode.KRAFT], known)
     result = []
     for pk, cluster in own.items():
@@ -590,8 +598,8 @@ def _rolled_up(cluster: Cluster, rows: Iterable[FindingRow]) -> HealthState:
     return rolled_up([row.state for row in rows]) if cluster.enabled else HealthState.MAINTENANCE
 
 
-def _open_findings(clusters: Iterable[int]) -> dict[int, list[Finding]]:
-    found: dict[int, list[Finding]] = defaultdict(list)
+def _open_findings(clusters: Iterable[int]) -> dict[int | None, list[Finding]]:
+    found: dict[int | None, list[Finding]] = defaultdict(list)
     rows = Finding.objects.filter(cluster__in=clusters, closed_at=None, opened_at__isnull=False)
     for row in rows.select_related("acknowledged_by"):
         found[row.cluster_id].append(row)
@@ -670,9 +678,13 @@ class StatusBoard:
     now: datetime
     choice: ClusterChoice = field(default_factory=ClusterChoice)
     user_name: str = ""
+    product: Sequence[ProductRow] = ()
+    """Findings about kafkadash itself; they are the title where no cluster has any."""
 
     @property
     def title(self) -> str:
+        if self.product and self.state in QUIET:
+            return write_headline("kafkadash", self.product[0].state, [row.point for row in self.product])
         return board_headline([s.state for s in self.all], self.all[0].title if self.all else "")
 
     @property
@@ -725,7 +737,7 @@ class StatusBoard:
 
     @property
     def all_well(self) -> bool:
-        return bool(self.all) and all(s.state is HealthState.OK for s in self.all)
+        return bool(self.all) and not self.product and all(s.state is HealthState.OK for s in self.all)
 
     @property
     def quiet_since(self) -> datetime | None:
@@ -822,7 +834,7 @@ def board(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     name = request.user.get_username()
     choice = ClusterChoice.of(request.GET, name)
-    seen = StatusBoard(rank_clusters(visible_clusters(request.user), now), now, choice, name)
+    seen = StatusBoard(rank_clusters(visible_clusters(request.user), now), now, choice, name, load_product_rows(now))
     loud = seen.shown if choice.narrows else seen.loud
     context = {
         "section": "status",

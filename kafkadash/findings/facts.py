@@ -11,6 +11,7 @@ from kafkadash.core.status import NEVER, RefreshStatus
 from kafkadash.findings.kinds import FactSource
 from kafkadash.monitoring.canary.rules import CanaryTrouble
 from kafkadash.monitoring.groups.rules import LagState
+from kafkadash.watchdog.rules import TaskRound
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +167,32 @@ class RunFact:
 
 
 @dataclass(frozen=True, slots=True)
+class IncompleteFact:
+    """Kinds of facts that were never read completely since the cluster was registered at ``since``."""
+
+    kinds: tuple[str, ...]
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiverFact:
+    """Receiver of notifications whose tries fail since ``since``; ``error`` is the newest failure, if known."""
+
+    number: int
+    name: str
+    since: datetime
+    error: CodedMessage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProductFacts:
+    """Facts about kafkadash itself: newest rounds of its tasks, and receivers that fail."""
+
+    rounds: tuple[TaskRound, ...] = ()
+    receivers: tuple[ReceiverFact, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class HangingFact:
     """Transactions that hang, by the partitions that they hold back; ``since``: when the first of them was seen.
 
@@ -197,7 +224,7 @@ class ClusterFacts:
     ``mixed_since``: when brokers were first seen to run different software, None while they do not. ``canary``: None
     where none was started; ``canaries`` are the brokers that fail it or are slow, ``canaries_blind`` those of which the
     newest probe tells nothing. ``transactions``: None where nobody collects them; ``hanging_blind``: some hung, and
-    nobody can tell if they still do.
+    nobody can tell if they still do. ``incomplete``: None where every kind of facts was read completely once.
     """
 
     enabled: bool = True
@@ -241,6 +268,8 @@ class ClusterFacts:
     canaries_blind: frozenset[int] = frozenset()
     runs: RefreshStatus | None = None
     run_troubles: tuple[RunFact, ...] = ()
+    reading: RefreshStatus | None = None
+    incomplete: IncompleteFact | None = None
     hanging: HangingFact | None = None
     hanging_blind: bool = False
     voters: int | None = None
@@ -278,5 +307,6 @@ class ClusterFacts:
             FactSource.CANARY: self.canary or NEVER,
             FactSource.TRANSACTIONS: self.transactions or NEVER,
             FactSource.RUNS: self.runs or NEVER,
+            FactSource.READING: self.reading or NEVER,
             FactSource.PIPELINE: self.pipeline or NEVER,
         }[source]

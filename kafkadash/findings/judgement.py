@@ -25,9 +25,17 @@ from kafkadash.core.failures import NO_ANSWER_FAILURES, NO_CONTROLLER_FAILURES
 from kafkadash.core.formatting import long_duration, round_duration
 from kafkadash.core.messages import choose_plural, coded
 from kafkadash.core.status import QUICKEST_JUDGED_S, HealthState, RefreshStatus, is_stale
-from kafkadash.findings.facts import ClusterFacts
-from kafkadash.findings.judges import JUDGES, is_unread, old_forecasts, unread_groups
+from kafkadash.findings.facts import ClusterFacts, ProductFacts
+from kafkadash.findings.judges import (
+    JUDGES,
+    failing_receivers,
+    is_unread,
+    old_forecasts,
+    overdue_tasks,
+    unread_groups,
+)
 from kafkadash.findings.kinds import FactSource, FindingCode, FindingKind, JudgedFinding
+from kafkadash.watchdog.rules import AUDITED, list_blockers
 
 _READ_FROM = (
     FactSource.ANSWERS,
@@ -40,6 +48,7 @@ _READ_FROM = (
     FactSource.CANARY,
     FactSource.TRANSACTIONS,
     FactSource.RUNS,
+    FactSource.READING,
     FactSource.PIPELINE,
 )
 
@@ -191,6 +200,8 @@ def _is_asked(source: FactSource, facts: ClusterFacts) -> bool:
         return facts.transactions is not None
     if source is FactSource.RUNS:
         return facts.runs is not None
+    if source is FactSource.READING:
+        return facts.reading is not None
     if source is FactSource.PIPELINE:
         return facts.pipeline is not None
     if facts.controllers_silent and facts.refreshed(source).failure in NO_CONTROLLER_FAILURES:
@@ -226,7 +237,7 @@ def evaluate(facts: ClusterFacts, now: datetime) -> FindingEvaluation:
     reading = facts.collected
     for kind in FindingKind:
         source = kind.about.source
-        if source is FactSource.AGES:
+        if source in (FactSource.AGES, FactSource.PRODUCT):
             continue
         if at := facts.refreshed(source).taken_at:
             taken[kind] = at
@@ -246,6 +257,16 @@ def evaluate(facts: ClusterFacts, now: datetime) -> FindingEvaluation:
     )
     found.sort(key=lambda f: (f.state.severity, f.kind.rank, _natural_key(f.scope)))
     return FindingEvaluation(tuple(found), frozenset(blind), scopes, taken)
+
+
+def evaluate_product(facts: ProductFacts, now: datetime) -> FindingEvaluation:
+    """Judge kafkadash itself. A task that gets no work because another one is overdue cannot be judged."""
+    found = (*overdue_tasks(facts, now), *failing_receivers(facts, now))
+    named = {finding.scope for finding in found if finding.kind is FindingKind.OWN_TASK}
+    blocked = (name for name in AUDITED if named & list_blockers(name))
+    blind = frozenset((FindingKind.OWN_TASK, name) for name in blocked)
+    taken = dict.fromkeys((kind for kind in FindingKind if kind.about.source is FactSource.PRODUCT), now)
+    return FindingEvaluation(found, blind_scopes=blind, taken=taken)
 
 
 def _out_of_date(kind: FindingKind, facts: ClusterFacts, now: datetime) -> bool:

@@ -24,11 +24,13 @@ from kafkadash.findings.facts import (
     ForecastFact,
     GroupFact,
     PartitionFacts,
+    ProductFacts,
 )
-from kafkadash.findings.kinds import FindingCode, FindingKind, FindingNoteCode, JudgedFinding
+from kafkadash.findings.kinds import FactSource, FindingCode, FindingKind, FindingNoteCode, JudgedFinding
 from kafkadash.monitoring.canary.rules import SLOW_MS, CanaryTrouble
 from kafkadash.monitoring.groups.rules import LagState
 from kafkadash.monitoring.quorum.rules import FLAPPING_CHANGES
+from kafkadash.watchdog.rules import AUDIT, AUDITED, BEAT, DEAD_MAN, PRUNE, TICK, find_overdue
 
 
 def counted_finding(
@@ -700,6 +702,61 @@ _RUN_CODES: Mapping[str, FindingCode] = {
     "unread": FindingCode.RUN_UNREAD,
     "owes": FindingCode.RUN_OWES,
 }
+READ_WITHIN = timedelta(minutes=10)
+"""A new cluster is read completely within this time, or has a finding."""
+
+
+def never_read(facts: ClusterFacts, at: datetime, now: datetime) -> Iterator[JudgedFinding]:
+    fact = facts.incomplete
+    if fact is None or now - fact.since <= READ_WITHIN:
+        return
+    kinds = tuple(kind for kind in fact.kinds if facts.kraft or kind != FactSource.QUORUM)
+    if kinds:
+        message = coded(FindingCode.NEVER_COMPLETE, sources=kinds)
+        finding = counted_finding(FindingKind.NEVER_READ, message, len(kinds), "kind of facts", at)
+        measured = choose_plural("# kind of facts|# kinds of facts", len(kinds))
+        yield replace(finding, unit="kinds of facts", measured=measured, since=fact.since)
+
+
+_TASK_CODES: Mapping[str, FindingCode] = {
+    AUDIT: FindingCode.AUDIT_SILENT,
+    BEAT: FindingCode.BEAT_SILENT,
+    TICK: FindingCode.TICK_SILENT,
+    PRUNE: FindingCode.CLEANUP_LATE,
+    DEAD_MAN: FindingCode.DEAD_MAN_LATE,
+}
+
+
+def overdue_tasks(facts: ProductFacts, now: datetime) -> Iterator[JudgedFinding]:
+    for each in find_overdue(facts.rounds, now):
+        schedule = AUDITED[each.name]
+        message = coded(FindingCode.QUEUE_SILENT, queue=each.name) if schedule.queue else coded(_TASK_CODES[each.name])
+        yield JudgedFinding(
+            FindingKind.OWN_TASK,
+            message,
+            now,
+            scope=each.name,
+            measured=long_duration((now - each.since).total_seconds()),
+            limit=f"limit {long_duration(schedule.limit_s)}",
+            since=each.since,
+        )
+
+
+RECEIVER_PATIENCE = timedelta(minutes=10)
+
+
+def failing_receivers(facts: ProductFacts, now: datetime) -> Iterator[JudgedFinding]:
+    for receiver in facts.receivers:
+        if now - receiver.since > RECEIVER_PATIENCE:
+            yield JudgedFinding(
+                FindingKind.RECEIVER_FAILS,
+                coded(FindingCode.RECEIVER_FAILS, receiver=receiver.name, why=receiver.error),
+                now,
+                scope=str(receiver.number),
+                since=receiver.since,
+            )
+
+
 _WITHOUT_COUNT = frozenset({FindingCode.RUN_BLOCKED, FindingCode.RUN_UNREAD})
 
 
@@ -751,5 +808,6 @@ JUDGES: Mapping[FindingKind, Callable[[ClusterFacts, datetime, datetime], Iterat
     FindingKind.BROKER_AWAY: broker_away,
     FindingKind.SEGMENT_SET_ASIDE: segment_set_aside,
     FindingKind.PIPELINE_STILL: pipeline_still,
+    FindingKind.NEVER_READ: never_read,
     FindingKind.TOPICS_HIDDEN: topics_hidden,
 }

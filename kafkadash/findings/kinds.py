@@ -43,6 +43,9 @@ class FindingKind(StrEnum):
     BROKER_AWAY = "broker-away"
     SEGMENT_SET_ASIDE = "segment-set-aside"
     PIPELINE_STILL = "pipeline-stands-still"
+    OWN_TASK = "own-task-overdue"
+    RECEIVER_FAILS = "receiver-fails"
+    NEVER_READ = "never-read-completely"
     TOPICS_HIDDEN = "topics-hidden"
     ANOTHER_CLUSTER = "another-cluster"
     REGISTERED_TWICE = "registered-twice"
@@ -90,6 +93,10 @@ class FactSource(StrEnum):
     """Not read from the cluster: runs of changes, as their workers store them."""
     PIPELINE = "pipeline"
     """Not read from the cluster: what the pipeline says of itself and makes of what was read."""
+    READING = "reading"
+    """Not read from the cluster: which kinds of facts were ever read completely."""
+    PRODUCT = "product"
+    """Of no cluster: tasks of kafkadash, and receivers of notifications. Judged by ``services.judge_product``."""
     AGES = "ages"
     """Not read from the cluster: what kafkadash knows about its own reading. Judged whenever it is looked at."""
 
@@ -183,6 +190,13 @@ ABOUT: Mapping[FindingKind, FindingTraits] = {
     ),
     FindingKind.SEGMENT_SET_ASIDE: FindingTraits(_WARNING, "Pipeline", "Quarantined segments", FactSource.PIPELINE),
     FindingKind.PIPELINE_STILL: FindingTraits(_WARNING, "Pipeline", "Pipeline stalled", FactSource.PIPELINE, looks=2),
+    FindingKind.OWN_TASK: FindingTraits(
+        _WARNING, "Task", "kafkadash task overdue", FactSource.PRODUCT, many="{n} tasks of kafkadash are overdue"
+    ),
+    FindingKind.RECEIVER_FAILS: FindingTraits(
+        _WARNING, "Receiver", "Receiver of notifications fails", FactSource.PRODUCT, many="{n} receivers fail"
+    ),
+    FindingKind.NEVER_READ: FindingTraits(_WARNING, "Collection", "Never read completely", FactSource.READING),
     FindingKind.TOPICS_HIDDEN: FindingTraits(_UNKNOWN, "Unknown", "Hidden topics", FactSource.LOG_DIRS),
     FindingKind.ANOTHER_CLUSTER: FindingTraits(_UNKNOWN, "Unknown", "Cluster ID mismatch", FactSource.AGES),
     FindingKind.REGISTERED_TWICE: FindingTraits(_UNKNOWN, "Unknown", "Duplicate registration", FactSource.AGES),
@@ -268,6 +282,14 @@ class FindingCode(StrEnum):
     AWAY_SILENT = "empty-broker-silent"
     SEGMENTS_UNREAD = "segments-set-aside"
     PIPELINE_STILL = "pipeline-stands"
+    BEAT_SILENT = "beat-silent"
+    TICK_SILENT = "tick-silent"
+    QUEUE_SILENT = "workers-of-queue-silent"
+    AUDIT_SILENT = "audit-silent"
+    CLEANUP_LATE = "cleanup-late"
+    DEAD_MAN_LATE = "dead-man-ping-late"
+    RECEIVER_FAILS = "receiver-fails-for-long"
+    NEVER_COMPLETE = "facts-never-complete"
     TOPICS_NOT_SHOWN = "topics-not-shown"
     OTHER_CLUSTER_ANSWERS = "other-cluster-answers"
     REGISTERED_TWICE = "cluster-registered-twice"

@@ -148,6 +148,7 @@ _GROUP = "Consumer group {group:group}"
 _WAITING = "{waiting:# record|# records}"
 _GROUPS = "{names:names} · The list of consumer groups shows all, worst first"
 _ALL_STALE = "All data of this cluster is stale."
+_OWN_NOTE = "Found by another process of kafkadash"
 _NOT_JUDGED = "Data is collected, but not evaluated · Check the worker logs"
 
 FINDING_MESSAGES: Mapping[FindingCode, FindingTemplate] = {
@@ -371,6 +372,37 @@ FINDING_MESSAGES: Mapping[FindingCode, FindingTemplate] = {
         "Pipeline is stalled",
         "Live data is not affected · No data is lost while segments are kept",
     ),
+    # kafkadash itself
+    FindingCode.BEAT_SILENT: _template(
+        "Beat sends no ticks: nothing is collected, and no change continues.", "Beat is silent", _OWN_NOTE
+    ),
+    FindingCode.TICK_SILENT: _template(
+        "No tick ended: nothing is collected, and no change continues.", "The tick does not end", _OWN_NOTE
+    ),
+    FindingCode.QUEUE_SILENT: _template(
+        "No worker takes messages from the queue {queue}.", "Workers of queue {queue} are silent", _OWN_NOTE
+    ),
+    FindingCode.AUDIT_SILENT: _template(
+        "No process of kafkadash audits its tasks: beat and all workers are silent.",
+        "Beat and all workers are silent",
+        "Findings are not stored and not sent",
+    ),
+    FindingCode.CLEANUP_LATE: _template(
+        "Old rows were not deleted: the database grows.",
+        "Old rows are not deleted",
+        "The log of the tick has the cause",
+    ),
+    FindingCode.DEAD_MAN_LATE: _template(
+        "The dead-man URL accepted no ping.", "Dead-man URL accepts no ping", "The service behind it may raise an alarm"
+    ),
+    FindingCode.RECEIVER_FAILS: _template(
+        "The receiver {receiver} accepts no notifications.", "Receiver {receiver} fails", "{why:reason}"
+    ),
+    FindingCode.NEVER_COMPLETE: _template(
+        "Never read completely since the cluster was registered: {sources:sources}.",
+        "Never read completely: {sources:few_sources}",
+        "The collection panel of the cluster shows the causes",
+    ),
     # How kafkadash itself reads the cluster
     FindingCode.OTHER_CLUSTER_ANSWERS: _template(
         "The bootstrap address leads to another Kafka cluster, {other}. Its data is not stored.",
@@ -475,7 +507,10 @@ _SOURCES: Mapping[str, str] = {
     FactSource.CANARY: "canary",
     FactSource.TRANSACTIONS: "open transactions",
     FactSource.RUNS: "runs",
+    FactSource.READING: "reads",
     FactSource.PIPELINE: "pipeline",
+    "traffic": "traffic",
+    "catch_up": "catch-up",
 }
 
 

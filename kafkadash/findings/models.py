@@ -1,4 +1,4 @@
-"""Problems of clusters and the times they began. Rows are written by ``findings.services`` only."""
+"""Problems of clusters and of kafkadash, and the times they began. Rows are written by ``findings.services`` only."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Finding(models.Model):
     Times are those of the data: ``first_seen_at`` the reading that showed it first, ``opened_at`` the one that was
     enough (empty: not open yet), ``seen_at`` the newest that showed it, ``closed_at`` the one that showed it no more.
     ``since`` is earlier where the facts know when it began. ``history``, format 1: [seconds since 1970, number] at
-    each change of the number, the first one and the newest ones.
+    each change of the number, the first one and the newest ones. Without a cluster it is about kafkadash itself.
     """
 
-    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="findings")
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, null=True, related_name="findings")
     public_id = models.CharField(max_length=32, unique=True)
     kind = models.CharField(max_length=32, choices=[(kind.value, kind.about.name) for kind in FindingKind])
     scope = models.TextField(blank=True, help_text="what tells two of a kind apart: a broker's id, broker:path")
@@ -52,6 +52,11 @@ class Finding(models.Model):
         constraints = (
             models.UniqueConstraint(
                 fields=["cluster", "kind", "scope"], condition=Q(closed_at__isnull=True), name="one_open_finding"
+            ),
+            models.UniqueConstraint(
+                fields=["kind", "scope"],
+                condition=Q(closed_at__isnull=True, cluster__isnull=True),
+                name="one_open_product_finding",
             ),
         )
         indexes = (

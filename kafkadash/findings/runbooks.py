@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from django.conf import settings
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.html import escape
@@ -74,7 +75,7 @@ def all_runbooks() -> list[FindingRunbook]:
 def runbooks(request: HttpRequest) -> HttpResponse:
     """All of them, most urgent first, with those that are needed now marked."""
     open_now = Finding.objects.filter(
-        cluster__in=visible_clusters(request.user), closed_at=None, opened_at__isnull=False
+        Q(cluster__in=visible_clusters(request.user)) | Q(cluster=None), closed_at=None, opened_at__isnull=False
     ).values_list("kind", flat=True)
     return render(
         request, "findings/runbooks.html", {"section": "status", "runbooks": all_runbooks(), "needed": set(open_now)}

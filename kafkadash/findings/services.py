@@ -23,7 +23,16 @@ from kafkadash.core.events import changed
 from kafkadash.core.messages import message_columns
 from kafkadash.core.status import HealthState, is_stale
 from kafkadash.findings.errors import OnCallErrorCode
-from kafkadash.findings.judgement import KnownFindings, evaluate, is_trusted, judge_reading, reconcile
+from kafkadash.findings.facts import ProductFacts
+from kafkadash.findings.judgement import (
+    FindingEvaluation,
+    KnownFindings,
+    evaluate,
+    evaluate_product,
+    is_trusted,
+    judge_reading,
+    reconcile,
+)
 from kafkadash.findings.kinds import FactSource, FindingKind
 from kafkadash.findings.kinds import JudgedFinding as Found
 from kafkadash.findings.models import Finding, Judgement
@@ -53,13 +62,22 @@ def judge(cluster_id: int, now: datetime) -> bool:
     One short transaction under a lock of its own. The facts are read inside it, so that of two judgements at once the
     later one sees the later facts, and nothing is opened twice.
     """
+    return _judge(cluster_id, now)
+
+
+def judge_product(facts: ProductFacts, now: datetime) -> bool:
+    """Judge kafkadash itself in the same way, and return True if a finding came or went."""
+    return _judge(None, now, facts)
+
+
+def _judge(cluster_id: int | None, now: datetime, product: ProductFacts | None = None) -> bool:
     with transaction.atomic():
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_LOCK, cluster_id % 2**31])
-        cluster = Cluster.objects.filter(pk=cluster_id).first()
-        if cluster is None:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_LOCK, (cluster_id or 0) % 2**31])
+        cluster = Cluster.objects.filter(pk=cluster_id).first() if cluster_id is not None else None
+        evaluation = _evaluate(cluster, product, now)
+        if evaluation is None:
             return False
-        evaluation = evaluate(facts_of(cluster, now), now)
         known = [
             KnownFindings(FindingKind(row.kind), row.scope, row.opened_at is not None, row.looks, row.seen_at, row)
             for row in Finding.objects.filter(cluster=cluster, closed_at=None, kind__in=list(FindingKind))
@@ -92,8 +110,16 @@ def judge(cluster_id: int, now: datetime) -> bool:
         stamp: dict[str, Any] = {"judged_at": now}
         if ended := [at for gone, at in steps.close if not _only_began(gone.row)]:
             stamp["last_closed_at"] = max(ended)
-        Judgement.objects.update_or_create(cluster=cluster, defaults=stamp)
+        if cluster is not None:
+            Judgement.objects.update_or_create(cluster=cluster, defaults=stamp)
     return bool(opened or steps.close)
+
+
+def _evaluate(cluster: Cluster | None, product: ProductFacts | None, now: datetime) -> FindingEvaluation | None:
+    """Return None for a cluster that was removed."""
+    if product is not None:
+        return evaluate_product(product, now)
+    return evaluate(facts_of(cluster, now), now) if cluster is not None else None
 
 
 def _only_began(row: Finding) -> bool:
@@ -102,7 +128,7 @@ def _only_began(row: Finding) -> bool:
 
 
 def _list_events(
-    cluster: Cluster,
+    cluster: Cluster | None,
     opened: Iterable[Finding],
     escalated: Iterable[Finding],
     closed: Iterable[tuple[Finding, datetime]],
@@ -117,7 +143,7 @@ def _list_events(
         yield _build_event(cluster, row, EventStep.CLOSED, at)
 
 
-def _build_event(cluster: Cluster, row: Finding, step: EventStep, at: datetime) -> NotificationEvent:
+def _build_event(cluster: Cluster | None, row: Finding, step: EventStep, at: datetime) -> NotificationEvent:
     return build_event(
         cluster,
         EventSubject.FINDING,
@@ -127,9 +153,16 @@ def _build_event(cluster: Cluster, row: Finding, step: EventStep, at: datetime) 
         at,
         kind=row.kind,
         state=row.state,
-        path=reverse("findings:finding", args=[cluster.slug, row.public_id]),
+        path=finding_path(cluster, row),
         runbook=reverse("findings:runbook", args=[row.kind]),
     )
+
+
+def finding_path(cluster: Cluster | None, row: Finding) -> str:
+    """Return the page of a finding."""
+    if cluster is None:
+        return reverse("findings:product_finding", args=[row.public_id])
+    return reverse("findings:finding", args=[cluster.slug, row.public_id])
 
 
 def judge_ages(now: datetime) -> list[str]:
@@ -137,7 +170,7 @@ def judge_ages(now: datetime) -> list[str]:
 
     When collection is dead nothing arrives that would have a cluster judged. Three queries when there is nothing new.
     """
-    open_now: dict[int, set[str]] = defaultdict(set)
+    open_now: dict[int | None, set[str]] = defaultdict(set)
     for cluster_id, kind in Finding.objects.filter(closed_at=None, kind__in=_OF_AGES).values_list("cluster_id", "kind"):
         open_now[cluster_id].add(kind)
     due = []
@@ -209,6 +242,7 @@ def _lock_finding(finding: Finding) -> Finding:
 def _record_owner(
     row: Finding, user: User, action: str, request: HttpRequest, before: User | None, after: User | None
 ) -> None:
+    assert row.cluster is not None, "nobody owns findings about kafkadash itself"
     audit.record(
         user,
         action,
@@ -222,7 +256,7 @@ def _record_owner(
     transaction.on_commit(partial(changed.send, sender=Finding, keys=keys))
 
 
-def _new_finding(cluster: Cluster, finding: Found, opens: bool) -> Finding:
+def _new_finding(cluster: Cluster | None, finding: Found, opens: bool) -> Finding:
     return Finding(
         cluster=cluster,
         public_id=f"f-{secrets.token_hex(6)}",

@@ -23,6 +23,7 @@ from kafkadash.findings.facts import (
     ForecastFact,
     GroupFact,
     HangingFact,
+    IncompleteFact,
     PartitionFacts,
     PipelineFact,
     RunFact,
@@ -38,11 +39,13 @@ from kafkadash.monitoring.eligible_replicas import LeaderCandidates, load_candid
 from kafkadash.monitoring.freshness import newest_quorums, read_statuses
 from kafkadash.monitoring.groups.rules import LagState
 from kafkadash.monitoring.models import (
+    ON_REQUEST,
     BrokerState,
     BrokerWeights,
     Capabilities,
     ClusterState,
     CollectorKind,
+    CollectorRun,
     ConfigDrift,
     GroupState,
     MoveOutcome,
@@ -110,7 +113,7 @@ def _read_ensemble(
 
 
 def facts_of(cluster: Cluster, now: datetime) -> ClusterFacts:
-    """Everything that is stored about one cluster, in at most twenty-five queries.
+    """Everything that is stored about one cluster, in at most twenty-six queries.
 
     The ages are read first: facts that are stored meanwhile are then taken for older than they are, never for newer.
     """
@@ -139,6 +142,8 @@ def facts_of(cluster: Cluster, now: datetime) -> ClusterFacts:
         run_troubles=tuple(
             RunFact(each.number, each.kind.value, each.count, each.since) for each in load_troubles(cluster, now)
         ),
+        reading=RefreshStatus(now, QUICKEST_JUDGED_S),
+        incomplete=_read_incomplete(cluster),
         **(_canary_facts(cluster, facts.canary) if facts.canary else {}),
         **(_transaction_facts(cluster) if facts.transactions else {}),
         zombies=tuple(
@@ -151,6 +156,13 @@ def facts_of(cluster: Cluster, now: datetime) -> ClusterFacts:
         **(_group_facts(cluster, facts.groups, now) if facts.groups else {}),
         **_pipeline_facts(cluster, now),
     )
+
+
+def _read_incomplete(cluster: Cluster) -> IncompleteFact | None:
+    """Kinds that were read before a first attempt ended are not known yet."""
+    runs = CollectorRun.objects.filter(cluster=cluster, complete_at=None, attempted_at__isnull=False)
+    kinds = tuple(runs.exclude(kind__in=ON_REQUEST).order_by("kind").values_list("kind", flat=True))
+    return IncompleteFact(kinds, cluster.created_at) if kinds else None
 
 
 def _canary_facts(cluster: Cluster, status: RefreshStatus) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from kafkadash.findings.board import (
     rank_clusters,
     summarize_cluster,
 )
+from kafkadash.findings.product import load_product_rows
 
 MOST_ON_WALL = 3
 """Findings of one cluster on the wallboard."""
@@ -66,7 +67,7 @@ def wall(request: HttpRequest) -> HttpResponse:
     requested = list(dict.fromkeys(request.GET.getlist("cluster")))
     if requested:
         clusters = clusters.filter(slug__in=requested)
-    board = StatusBoard(rank_clusters(clusters, now), now)
+    board = StatusBoard(rank_clusters(clusters, now), now, product=load_product_rows(now))
     shown = {standing.cluster.slug for standing in board.all}
     context = {
         "now": now,

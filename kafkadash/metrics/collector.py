@@ -31,6 +31,7 @@ from kafkadash.execution.progress.figures import RunNow
 from kafkadash.findings.board import ClusterStanding, FindingRow, rank_clusters
 from kafkadash.findings.kinds import FactSource, FindingKind
 from kafkadash.findings.models import Judgement
+from kafkadash.findings.product import load_product_rows
 from kafkadash.history.standing import PipelineStatus, pipeline_standing
 from kafkadash.kafka.throttles import DISK_RATE, FOLLOWER_RATE, LEADER_RATE, RATES, rate_of
 from kafkadash.metrics.series import MetricSeries, list_series
@@ -48,6 +49,8 @@ from kafkadash.monitoring.quorum.rules import NodeStatus
 from kafkadash.ops.models import Heartbeat
 from kafkadash.short_runs.models import ShortRun
 from kafkadash.short_runs.state import ENDED as ENDED_ITEMS
+from kafkadash.watchdog.rounds import load_rounds
+from kafkadash.watchdog.rules import AUDIT
 
 MOST_GROUPS = 20_000
 """Groups of one scrape, the worst first: each has five series, and names of groups are made by clients."""
@@ -81,6 +84,7 @@ _FIGURES: Mapping[FindingKind, str] = {
     FindingKind.TOPICS_HIDDEN: "hidden_topics",
 }
 """Kind → figure of the cluster without which nobody can tell that there is no such finding."""
+_OF_CLUSTERS = [kind for kind in FindingKind if kind.about.source is not FactSource.PRODUCT]
 _RUN_COLUMNS = ("samples", "report", "foreign", "held", "absences")
 
 
@@ -101,6 +105,7 @@ class StoredMetrics(Collector):
         self._add_process()
         self._add_pipeline(pipeline)
         self._add_findings(standings, pipeline)
+        self._add_product()
         read = {pk: standing for pk, standing in own.items() if is_collected(standing.cluster)}
         for standing in standings:
             self._add_cluster(standing)
@@ -149,7 +154,7 @@ class StoredMetrics(Collector):
             for row in standing.findings:
                 found[row.kind.value, row.state.value].append(row)
             named = {kind for kind, _ in found}
-            for kind in FindingKind:
+            for kind in _OF_CLUSTERS:
                 if kind.value not in named and _is_judged(kind, standing, pipeline, judged_at, self.now):
                     self._add("kafkadash_findings_open", [slug, kind.value, kind.about.state.value], 0)
             for (kind_name, severity), rows in sorted(found.items()):
@@ -158,6 +163,20 @@ class StoredMetrics(Collector):
                 self._add("kafkadash_findings_open", labels, len(rows))
                 self._add("kafkadash_findings_acknowledged", labels, sum(bool(row.owner) for row in rows))
                 self._add("kafkadash_findings_first_seen_timestamp_seconds", labels, min(seen, default=None))
+
+    def _add_product(self) -> None:
+        """Tasks are always judged, and receivers while somebody audits."""
+        rows = load_product_rows(self.now)
+        found = Counter((row.kind.value, row.state.value) for row in rows)
+        audited = False
+        for each in load_rounds():
+            self._add("kafkadash_task_round_timestamp_seconds", [each.name], each.finished_at)
+            audited |= each.name == AUDIT and not each.is_overdue(self.now)
+        for kind in FindingKind:
+            if kind.about.source is FactSource.PRODUCT and audited:
+                found.setdefault((kind.value, kind.about.state.value), 0)
+        for (kind_name, severity), number in sorted(found.items()):
+            self._add("kafkadash_findings_open", ["", kind_name, severity], number)
 
     def _add_cluster(self, standing: ClusterStanding) -> None:
         cluster = standing.cluster
@@ -343,6 +362,8 @@ def _is_judged(
         return True
     if judged_at is None or is_stale(judged_at, metadata.interval_s, now):
         return False
+    if source in (FactSource.RUNS, FactSource.READING):
+        return True
     if source is FactSource.PIPELINE:
         return pipeline.set_up and not pipeline.looked.stale
     return not standing.freshness_of(source.value).stale

@@ -61,6 +61,13 @@ _ALL = (
         "before its first round",
     ),
     MetricSeries(
+        "kafkadash_task_round_timestamp_seconds",
+        ("task",),
+        "Time of the newest round of a scheduled task: beat, tick, workers of each queue, the audit of these tasks.",
+        "rounds",
+        "before its first round",
+    ),
+    MetricSeries(
         "kafkadash_collection_attempt_timestamp_seconds",
         (),
         "Time when a worker last began to read a cluster.",
@@ -140,7 +147,7 @@ _ALL = (
     MetricSeries(
         "kafkadash_findings_open",
         _OF_FINDINGS,
-        "Open findings. One whose data is stale has the severity unknown.",
+        "Open findings. One whose data is stale has the severity unknown. Cluster is empty for kafkadash itself.",
         "findings",
         "instead of 0 while the data that would show such a finding is stale or unknown",
     ),

@@ -309,6 +309,8 @@ def _schedule_next(
     run.next_at = Case(When(next_at__gt=lease.taken_at, next_at__lte=Now(), then=F("next_at")), default=planned)
     if reading:
         run.succeeded_at = reading.taken_at
+        if not reading.errors and not reading.not_answered:
+            run.complete_at = reading.taken_at
     run.save(
         update_fields=[
             "interval_s",
@@ -322,6 +324,7 @@ def _schedule_next(
             "overruns",
             "processor_s",
             "succeeded_at",
+            "complete_at",
         ]
     )
     if run.kind == CollectorKind.REASSIGNMENTS and reading:

@@ -64,6 +64,7 @@ class CollectorRun(models.Model):
     interval_s = models.FloatField(default=30, help_text="interval in force, in seconds")
     attempted_at = models.DateTimeField(null=True, blank=True)
     succeeded_at = models.DateTimeField(null=True, blank=True, help_text="when the newest stored data was taken")
+    complete_at = models.DateTimeField(null=True, help_text="the same of data without gaps and errors")
     failures = models.PositiveIntegerField(default=0, help_text="failed refreshes since the last good one")
     refusals = models.PositiveIntegerField(
         default=0, db_default=0, help_text="refreshes that ended with refused credentials since the last good one"

@@ -287,16 +287,17 @@ def _find_incident(
 
 def build_content(message: NotificationMessage, events: Sequence[NotificationEvent]) -> MessageContent:
     contents = [_event_content(event) for event in events]
-    clusters = list(dict.fromkeys(event.cluster for event in events if event.cluster is not None))
-    path = reverse("findings:overview", args=[clusters[0].slug]) if len(clusters) == 1 else reverse("findings:board")
+    clusters = list(dict.fromkeys(event.cluster for event in events))
+    only = clusters[0] if len(clusters) == 1 else None
+    path = reverse("findings:overview", args=[only.slug]) if only else reverse("findings:board")
     counts = {
         "events": len(events),
         "opened": sum(event.step in (EventStep.OPENED, EventStep.ESCALATED) for event in events),
         "closed": sum(event.step == EventStep.CLOSED for event in events),
-        "clusters": first_names([cluster.name for cluster in clusters]),
+        "clusters": first_names([cluster.name if cluster else "kafkadash" for cluster in clusters]),
     }
     url = contents[0].url if len(contents) == 1 else page_url(path)
-    summary = str(coded(NotificationCode.DIGEST, **counts)) if clusters else ""
+    summary = str(coded(NotificationCode.DIGEST, **counts))
     return MessageContent(message.public_id, contents, message.digest, summary, url)
 
 

@@ -11,7 +11,7 @@ from kafkadash.notifications.models import EventStep, EventSubject, Notification
 
 
 def build_event(
-    cluster: Cluster,
+    cluster: Cluster | None,
     subject: EventSubject,
     subject_id: str,
     step: EventStep,
@@ -23,7 +23,10 @@ def build_event(
     path: str = "",
     runbook: str = "",
 ) -> NotificationEvent:
-    """Return an event that is not stored yet. ``path`` and ``runbook`` are pages of kafkadash."""
+    """Return an event that is not stored yet; ``cluster`` is None for kafkadash itself.
+
+    ``path`` and ``runbook`` are pages of kafkadash.
+    """
     return NotificationEvent(
         cluster=cluster,
         subject=subject,

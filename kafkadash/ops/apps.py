@@ -12,6 +12,8 @@ class OpsConfig(AppConfig):
         from kafkadash.ops import after_collect  # noqa: F401  connects the receiver
         from kafkadash.ops.messages import OPERATION_MESSAGES
         from kafkadash.ops.old_database import refuse_old_database
+        from kafkadash.ops.watch import connect_signals
 
         register_messages(OPERATION_MESSAGES)
+        connect_signals()
         pre_migrate.connect(refuse_old_database, sender=self)

@@ -39,6 +39,7 @@ from kafkadash.core.listing import FilterChoice, ListQuery
 from kafkadash.core.messages import choose_plural, message_text
 from kafkadash.core.middleware import post_only
 from kafkadash.findings.models import Finding
+from kafkadash.findings.services import finding_path
 from kafkadash.ops.errors import OperationErrorCode
 
 ACTIONS: Mapping[str, Mapping[str, str]] = {
@@ -489,7 +490,7 @@ class _AuditObjects:
             return self._users.get(id_, f"user {id_}"), ""
         if type_ == "finding":
             finding = self._findings.get(id_)
-            url = reverse("findings:finding", args=[finding.cluster.slug, id_]) if finding else ""
+            url = finding_path(finding.cluster, finding) if finding else ""
             return id_, url
         if type_ in CHANGE_TYPES:
             url = reverse("changes:request", args=[int(id_)]) if id_ in self._changes else ""

@@ -41,6 +41,9 @@ from kafkadash.ops.health import clock_set_back_s, read_clock, record_beat
 from kafkadash.short_runs import worker as short_runs
 from kafkadash.short_runs.removal import forget_old_items
 from kafkadash.short_runs.tasks import execute_items
+from kafkadash.watchdog.rounds import claim_probes, record_round, take_news
+from kafkadash.watchdog.rules import PRUNE, TICK
+from kafkadash.watchdog.tasks import probe
 
 log = structlog.get_logger(__name__)
 
@@ -66,10 +69,14 @@ def tick() -> None:
     _route_events(now)
     _dispatch()
     dispatch_due_jobs()
+    _send_probes()
+    if take_news():
+        publish_keys([BOARD])
     _judge_ages(now)  # before what only tidies up: nothing that fails there may keep a silent cluster green
     _let_time_pass()
     purge_removed()
     _prune_now_and_then(now)
+    record_round(TICK)
 
 
 def _follow_clock() -> None:
@@ -116,6 +123,15 @@ def _send(task: Task, due: list[int], hand_back: Callable[[list[int]], None]) ->
     return True
 
 
+def _send_probes() -> None:
+    """Ask the workers of each queue for a sign of life (``watchdog``): most queues have no work for hours."""
+    for queue in claim_probes():
+        try:
+            probe.apply_async((queue,), queue=queue, retry=False)
+        except OperationalError:
+            return
+
+
 def _judge_ages(now: datetime) -> None:
     """Nothing arrives from a cluster whose collection is dead: time has to open what there is to say about it."""
     for slug in judge_ages(now):
@@ -147,5 +163,6 @@ def _prune_now_and_then(now: datetime) -> None:
         "plans": prune_artifacts(),
         "sessions": forget_expired(now),
     }
+    record_round(PRUNE)
     if any(removed.values()):
         log.info("retention.pruned", **removed)

@@ -186,6 +186,9 @@ ENDS = {"changes/<int:number>/report/", "changes/<int:number>/run/cancel/", "cha
 # Visited by tests/elections/test_election_pages.py, of a draft and of a run; steps by tests/e2e/test_topic_alter.py.
 ITEMS = {"changes/<int:number>/items/", "changes/<int:number>/items/cancel/", "changes/<int:number>/steps/"}
 
+# Of kafkadash itself, which is well during the visit: tests/watchdog/test_watch.py.
+OWN_TROUBLE = {"findings/<slug:finding_id>/"}
+
 # Seen by who proposed it. {draft}, {planned} and {proposed} are numbers of changes, {topic} is one that would be moved.
 CHANGE = "changes/<int:number>/"
 CHANGES: Mapping[str, Sequence[str]] = {

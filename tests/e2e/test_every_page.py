@@ -28,6 +28,7 @@ from tests.e2e.routes import (
     NAMES_ITS_ID,
     NO_PAGES,
     OF_A_CLUSTER,
+    OWN_TROUBLE,
     RUNS,
     SETTINGS,
     SIGN_IN,
@@ -103,7 +104,8 @@ def test_pages__all_routes__are_among_those_visited_here() -> None:
     known = (
         OF_A_CLUSTER.keys() | CHANGES.keys() | SIGNED_IN.keys() | SETTINGS.keys() | SIGNED_OUT.keys() | NO_PAGES | FORMS
     )
-    assert set(routes(get_resolver().url_patterns)) == known | RUNS | ENDS | ITEMS | {FINDING, VERIFICATION}
+    elsewhere = RUNS | ENDS | ITEMS | OWN_TROUBLE | {FINDING, VERIFICATION}
+    assert set(routes(get_resolver().url_patterns)) == known | elsewhere
 
 
 @pytest.mark.parametrize("slug", ["demo", "limping", "never"])

@@ -505,6 +505,9 @@ def test_an_evaluation_is_the_same_twice() -> None:
     assert isinstance(evaluate(facts, NOW), FindingEvaluation)
 
 
+UNREAD_SOURCES = frozenset({FactSource.AGES, FactSource.PRODUCT})
+
+
 class TestAge:
     def test_nothing_is_ok_once_metadata_is_older_than_twice_its_interval(self) -> None:
         assert kinds(replace(WELL, metadata=RefreshStatus(ago(seconds=60), 30))) == []
@@ -557,11 +560,11 @@ class TestAge:
         never = replace(with_old(FactSource.QUORUM), versions=RefreshStatus())
         assert only(never)[2] == coded(FindingCode.FACTS_UNREAD_YET, sources=("versions",), why=None)
 
-    @pytest.mark.parametrize("source", [s for s in FactSource if s is not FactSource.AGES])
+    @pytest.mark.parametrize("source", [s for s in FactSource if s not in UNREAD_SOURCES])
     def test_no_kind_of_facts_may_be_old_in_a_cluster_that_is_ok(self, source: FactSource) -> None:
         assert state(with_old(source)) is HealthState.UNKNOWN
 
-    @pytest.mark.parametrize("kind", [k for k in FindingKind if k.about.source is not FactSource.AGES])
+    @pytest.mark.parametrize("kind", [k for k in FindingKind if k.about.source not in UNREAD_SOURCES])
     def test_every_kind_is_blind_once_its_facts_are_old(self, kind: FindingKind) -> None:
         assert kind in evaluate(with_old(kind.about.source), NOW).blind
 

@@ -32,6 +32,7 @@ WELL = ClusterFacts(
     groups=FRESH,
     transactions=FRESH,
     runs=FRESH,
+    reading=FRESH,
     pipeline=FRESH,
     pipeline_stands=PipelineFact(ago(seconds=5), 10),
     hidden_topics=0,

@@ -34,6 +34,8 @@ from kafkadash.monitoring.groups.shares import SharePartition
 from kafkadash.monitoring.models import BrokerState, CollectorKind, GroupState, QuorumSnapshot
 from kafkadash.ops.health import record_beat
 from kafkadash.short_runs.models import ShortRun
+from kafkadash.watchdog.rounds import record_round
+from kafkadash.watchdog.rules import TICK
 from tests.conftest import new_user
 from tests.execution.stored_runs import figures, progressed, requested, running
 from tests.factories import NOW, ThrottleFactory, judged, node, silent, watched
@@ -73,6 +75,7 @@ def _world() -> ScrapedWorld:
     looked(NOW, beats(NOW), segments_waiting=3, results_waiting=1)
     taken_in(NOW)
     record_beat()
+    record_round(TICK)
     demo = watched("demo", offline_partitions=2, under_replicated=3, under_min_isr=2, at_min_isr=1, orphan_throttles=1)
     BrokerState.objects.filter(cluster=demo, broker_id=3).update(silent_since=NOW - timedelta(minutes=1))
     judged(demo)

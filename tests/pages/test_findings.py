@@ -16,6 +16,7 @@ from kafkadash.clusters.models import Cluster, Role
 from kafkadash.findings.board import trend_of
 from kafkadash.findings.kinds import FindingCode
 from kafkadash.findings.models import Finding
+from kafkadash.monitoring.models import ClusterState
 from tests.factories import NOW, BrokerFactory, judged, silent, watched
 from tests.groups import STALLED, group_seen
 from tests.pages.conftest import Page, figures_of
@@ -63,9 +64,8 @@ def test_trend__has_direction_and_first_value(ago_and_values: list[tuple[int, fl
 
 
 def test_it_goes_on_saying_so_after_it_closed(finding: Finding, get_page: GetPage) -> None:
-    finding.cluster.state.offline_partitions = 0
-    finding.cluster.state.save()
-    judged(finding.cluster, readings=1)
+    ClusterState.objects.update(offline_partitions=0)
+    judged(Cluster.objects.get(), readings=1)
     page = get_page(address(finding))
     assert figures_of(page.title) == ["2"]
     assert page.facts("#finding-facts")["Closed"] == "02:03:01"
@@ -105,12 +105,12 @@ def test_kind_of_another_version__is_shown_and_its_state_is_unknown(
 
 def test_kind_of_another_version__stays_open_when_the_cluster_is_judged(finding: Finding) -> None:
     Finding.objects.update(kind="broker-dreams")
-    judged(finding.cluster)
+    judged(Cluster.objects.get())
     assert Finding.objects.get(kind="broker-dreams").closed_at is None
 
 
 def test_it_says_when_it_cannot_be_told_any_more(finding: Finding, get_page: GetPage) -> None:
-    silent(finding.cluster, NOW - timedelta(minutes=12), error="refused")
+    silent(Cluster.objects.get(), NOW - timedelta(minutes=12), error="refused")
     page = get_page(address(finding))
     assert page.states(".page-actions .status-pill") == ["unknown"]
     assert "data-stale" in page.start_tag("finding-facts")
@@ -163,7 +163,7 @@ def test_finding__acknowledged_with_another_address_to_go_back_to__leads_to_its_
 
 def test_commands_of_the_runbook__have_the_addresses_of_the_cluster(finding: Finding, get_page: GetPage) -> None:
     steps = get_page(address(finding)).part("runbook")
-    assert f"--bootstrap-server {finding.cluster.bootstrap_servers}" in steps
+    assert f"--bootstrap-server {Cluster.objects.get().bootstrap_servers}" in steps
     assert "HOST:9092" not in steps
 
 

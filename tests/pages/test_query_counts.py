@@ -22,6 +22,8 @@ from kafkadash.changes.models import ChangeRequest, Comment, RequestState
 from kafkadash.clusters.models import Cluster, Role
 from kafkadash.execution.engine.state import RowState
 from kafkadash.execution.models import Execution, ThrottleEntry
+from kafkadash.findings.kinds import FindingCode, FindingKind
+from kafkadash.findings.models import Finding
 from kafkadash.monitoring.models import MoveOutcome
 from kafkadash.notifications.errors import NotificationCode
 from kafkadash.notifications.models import (
@@ -34,6 +36,7 @@ from kafkadash.notifications.models import (
     NotificationTarget,
     TargetKind,
 )
+from kafkadash.watchdog.rounds import expect_rounds
 from tests.changes.parcels import PARCELS, approved, propose
 from tests.conftest import new_user, signed_in
 from tests.execution.stored_runs import figures, moves, progressed, requested, row_now, running
@@ -56,6 +59,7 @@ PINNED: dict[str, int] = json.loads((Path(__file__).parent.parent / "query_count
 PAGES = {
     "board": "/",
     "wall": "/wall",
+    "product_finding": "/findings/f-own/",
     "overview": "/clusters/demo/",
     "reassignments": "/clusters/demo/reassignments/",
     "reassignments_ended": "/clusters/demo/reassignments/?ended=all",
@@ -145,6 +149,21 @@ def _add_receiver(name: str, cluster: Cluster) -> None:
     NotificationItem.objects.create(delivery=message, event=event, target=target)
 
 
+def _open_product_finding() -> None:
+    Finding.objects.create(
+        public_id="f-own",
+        kind=FindingKind.RECEIVER_FAILS,
+        scope="1",
+        state="warning",
+        rank=0,
+        message_code=FindingCode.RECEIVER_FAILS,
+        message_params={"receiver": "on-call", "why": None},
+        first_seen_at=NOW,
+        opened_at=NOW,
+        seen_at=NOW,
+    )
+
+
 @pytest.fixture(scope="module")
 def counted(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> dict[str, list[int | Exception]]:
     """The queries of each page with some rows and with twice as many, or why it was not shown; nothing is left."""
@@ -159,6 +178,8 @@ def _counted() -> dict[str, list[int | Exception]]:
     demo = watched("demo", under_replicated=1)
     ReassignmentFactory.create(cluster=demo, public_id="r-demo")
     reader = group_seen(demo, "reader", {("payments.ledger", n): STALLED for n in range(30)}, point_at=NOW)
+    expect_rounds()
+    _open_product_finding()
     listed = "follower.replication.throttled.replicas"
     ThrottleFactory.create(cluster=demo, resource="topic", name="cart.events", key=listed, value="*")
     change = propose(demo, operator, approvals_needed=30)

@@ -283,6 +283,7 @@ def starts_with(**environment: str) -> Callable[[], str]:
     case(SettingErrorCode.EMAIL_URL_WRONG, starts_with(EMAIL_URL="mail.example.com:25")),
     case(SettingErrorCode.EMAIL_URL_WRONG, starts_with(EMAIL_URL="smtp+tls://user:password@mail.example.com:abc")),
     case(SettingErrorCode.EMAIL_URL_WRONG, starts_with(EMAIL_URL="smtp://")),
+    case(SettingErrorCode.DEAD_MAN_URL_WRONG, starts_with(DEAD_MAN_URL="ping.example.com")),
     case(SettingErrorCode.METRICS_TOKEN_TOO_SHORT, starts_with(METRICS_TOKEN="short"), least=16),
     case(SettingErrorCode.DATABASE_URL_WRONG, starts_with(DATABASE_URL="postgres://a:b@host:port/name")),
     case(SettingErrorCode.LEVEL_UNKNOWN, starts_with(LOG_LEVEL="LOUD"), level="LOUD"),

@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class WatchdogConfig(AppConfig):
+    name = "kafkadash.watchdog"
+    label = "watchdog"
