@@ -11,11 +11,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, lru_cache
+from http import HTTPStatus
 from typing import Any, Self, TypedDict
 from urllib.parse import urlencode
 
-from django.db.models import Count, FilteredRelation, OuterRef, Q, Subquery
+from django.db.models import Count, F, FilteredRelation, OuterRef, Q, Subquery
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import NoReverseMatch, reverse
@@ -49,6 +50,7 @@ from kafkadash.execution.pages.summaries import summarize_run
 from kafkadash.findings import services
 from kafkadash.findings.errors import OnCallErrorCode
 from kafkadash.findings.facts import ClusterFacts
+from kafkadash.findings.forms import SNOOZE_PRESETS, AcknowledgementForm
 from kafkadash.findings.judgement import (
     JudgedPoint,
     board_headline,
@@ -105,7 +107,8 @@ class NextStep:
 @dataclass(frozen=True, slots=True)
 class _NextPage:
     """``scoped``: the page takes the broker of the scope as well, ``of_group``: the group that is its scope,
-    ``of_all``: the page is of no cluster. ``after``: query or fragment with ``{slug}``.
+    ``of_all``: the page is of no cluster. ``after``: query or fragment with ``{slug}`` and ``{broker}``; one that has
+    a broker fits only a scope with a broker.
     """
 
     label: str
@@ -128,6 +131,17 @@ _DRIFT = _NextPage("Compare brokers", "monitoring:drift")
 _COLLECTION = _NextPage("Open collection", "findings:overview", "#collection-{slug}")
 
 
+_ELECT = _NextPage("Elect preferred leaders", "elections:propose")
+_UNCLEAN = _NextPage("Unclean election", "elections:unclean")
+_SIMULATE = _NextPage("Simulate failures", "findings:drill")
+
+
+def _plan(label: str, mode: str, brokers: str = "") -> _NextPage:
+    """Page of the wizard, with the cluster, the mode, and the brokers where a mode takes some."""
+    after = f"?cluster={{slug}}&mode={mode}{f'&brokers={brokers}' if brokers else ''}"
+    return _NextPage(label, "planning:new", after, of_all=True)
+
+
 def _topics(state: str) -> _NextPage:
     return _NextPage("Open topics", "monitoring:topics", f"?state={state}")
 
@@ -144,8 +158,8 @@ _WAYS: Mapping[FindingKind, tuple[_NextPage, ...]] = {
     FindingKind.AT_MIN_ISR: (_topics("at-min-isr"),),
     FindingKind.UNDER_REPLICATED: (_topics("under-replicated"),),
     FindingKind.CANARY_SLOW: (_CANARY,),
-    FindingKind.DISK_SOON: (_BROKER,),
-    FindingKind.DISK_FULL: (_BROKER,),
+    FindingKind.DISK_SOON: (_plan("Balance disks", "balance"),),
+    FindingKind.DISK_FULL: (_plan("Balance disks", "balance"),),
     FindingKind.QUORUM_FLAPPING: (_QUORUM,),
     FindingKind.CONSUMER_LAG: (_GROUP, _GROUPS),
     FindingKind.HANGING_TRANSACTION: (_TRANSACTIONS,),
@@ -153,8 +167,8 @@ _WAYS: Mapping[FindingKind, tuple[_NextPage, ...]] = {
     FindingKind.RUN_TROUBLE: (_NextPage("Open change #{broker}", "changes:request", scoped=True, of_all=True),),
     FindingKind.ORPHAN_THROTTLE: (_NextPage("Open throttles", "monitoring:throttles"),),
     FindingKind.ZOMBIE_REASSIGNMENT: (_NextPage("Open reassignments", "monitoring:reassignments"),),
-    FindingKind.RACK_VIOLATION: (_NextPage("Open racks", "monitoring:racks"), _topics("racks")),
-    FindingKind.LEADER_SKEW: (_BROKERS,),
+    FindingKind.RACK_VIOLATION: (_plan("Repair racks", "repair-racks"),),
+    FindingKind.LEADER_SKEW: (_ELECT,),
     FindingKind.MIXED_VERSIONS: (_DRIFT,),
     FindingKind.CONFIG_DRIFT: (_DRIFT,),
     FindingKind.BROKER_AWAY: (_BROKER,),
@@ -171,19 +185,52 @@ _WAYS: Mapping[FindingKind, tuple[_NextPage, ...]] = {
 }
 
 
-_SIMULATED = frozenset({FindingKind.BROKER_DOWN, FindingKind.AT_MIN_ISR, FindingKind.UNDER_REPLICATED})
+# Further pages for the steps of the runbook: the state, effects of the next failure, replicas moved away for good.
+_FURTHER: Mapping[FindingKind, tuple[_NextPage, ...]] = {
+    FindingKind.OFFLINE: (_UNCLEAN,),
+    FindingKind.BROKER_DOWN: (
+        _SIMULATE,
+        _plan("Drain broker {broker}", "drain", "{broker}"),
+        _plan("Replace broker {broker}", "replace", "{broker}"),
+    ),
+    FindingKind.FAILED_DIRECTORY: (_plan("Drain broker {broker}", "drain", "{broker}"),),
+    FindingKind.AT_MIN_ISR: (_SIMULATE,),
+    FindingKind.UNDER_REPLICATED: (_SIMULATE,),
+    FindingKind.DISK_SOON: (_BROKER,),
+    FindingKind.DISK_FULL: (_BROKER,),
+    FindingKind.ORPHAN_THROTTLE: (_NextPage("Remove orphan throttles", "throttle_removal:propose"),),
+    FindingKind.ZOMBIE_REASSIGNMENT: (_NextPage("Cancel stuck reassignments", "move_cancels:propose", "?stuck=1"),),
+    FindingKind.RACK_VIOLATION: (_NextPage("Open racks", "monitoring:racks"),),
+    FindingKind.LEADER_SKEW: (_BROKERS,),
+}
 
 
 def next_step(cluster: Cluster, kind: FindingKind, scope: str) -> NextStep | None:
     """None where there is no page for it."""
+    return _first_step(cluster.slug, kind, scope)
+
+
+@lru_cache(maxsize=4096)
+def _first_step(slug: str, kind: FindingKind, scope: str) -> NextStep | None:
+    steps = (_make_step(slug, way, scope) for way in _WAYS.get(kind, ()))
+    return next((step for step in steps if step is not None), None)
+
+
+def further_steps(cluster: Cluster, kind: FindingKind, scope: str) -> list[NextStep]:
+    steps = (_make_step(cluster.slug, way, scope) for way in _FURTHER.get(kind, ()))
+    return [step for step in steps if step is not None]
+
+
+def _make_step(slug: str, way: _NextPage, scope: str) -> NextStep | None:
     broker = scope.partition(":")[0]
-    for way in _WAYS.get(kind, ()):
-        if (way.scoped and not broker.isdigit()) or (way.of_group and scope == MORE):
-            continue
-        item = broker if way.scoped else f"~{scope}" if way.of_group else ""
-        if url := _reverse_address(way.page, "" if way.of_all else cluster.slug, item):
-            return NextStep(way.label.format(broker=broker), url + way.after.format(slug=cluster.slug))
-    return None
+    of_broker = way.scoped or "{broker}" in way.after
+    if (of_broker and not broker.isdigit()) or (way.of_group and scope == MORE):
+        return None
+    item = broker if way.scoped else f"~{scope}" if way.of_group else ""
+    url = _reverse_address(way.page, "" if way.of_all else slug, item)
+    if not url:
+        return None
+    return NextStep(way.label.format(broker=broker), url + way.after.format(slug=slug, broker=broker))
 
 
 @cache
@@ -211,7 +258,8 @@ class FindingTrend:
 class FindingRow:
     """Finding on a page. ``row`` is None for a finding that follows from the data's age and is not stored yet.
 
-    ``old``: the data behind the finding is too old to show that it still holds.
+    ``old``: the data behind the finding is too old to show that it still holds. ``cause``: the finding that explains
+    it, while that is open.
     """
 
     cluster: Cluster
@@ -220,6 +268,7 @@ class FindingRow:
     said: Finding | Found
     row: Finding | None
     old: bool = False
+    cause: Finding | None = None
     message: CodedMessage = field(init=False)
 
     def __post_init__(self) -> None:
@@ -281,8 +330,25 @@ class FindingRow:
         return self.row.seen_at if self.row else None
 
     @property
+    def acknowledged(self) -> Finding | None:
+        """Row that has the acknowledgement, which may be that of the cause; None where there is none, or it ended."""
+        rows = (self.cause, self.row) if self.cause is not None else (self.row,)
+        for row in rows:
+            if row is not None and row.acknowledged_by is not None:
+                until = row.acknowledged_until
+                if until is None or until > self.now or row.closed_at is not None:
+                    return row
+        return None
+
+    @property
     def owner(self) -> str:
-        return self.row.acknowledged_by.get_username() if self.row and self.row.acknowledged_by else ""
+        row = self.acknowledged
+        return row.acknowledged_by.get_username() if row and row.acknowledged_by else ""
+
+    @property
+    def run(self) -> int | None:
+        """Number of the change whose run explains it."""
+        return self.row.cause_run if self.row and self.row.closed_at is None else None
 
     @property
     def trend(self) -> FindingTrend | None:
@@ -295,26 +361,7 @@ class FindingRow:
 
     @property
     def further(self) -> Sequence[NextStep]:
-        """Pages for the steps of the runbook: effects of the next failure, replicas moved away, leaders elected."""
-        found = []
-        if self.kind in _SIMULATED:
-            found.append(NextStep("Simulate failures", _reverse_address("findings:drill", self.cluster.slug, "")))
-        if self.kind is FindingKind.BROKER_DOWN and self.row and self.row.scope.isdigit():
-            address = f"{reverse('planning:new')}?cluster={self.cluster.slug}&mode=drain&brokers={self.row.scope}"
-            found.append(NextStep(f"Drain broker {self.row.scope}", address))
-        if self.kind is FindingKind.LEADER_SKEW:
-            found.append(
-                NextStep("Elect preferred leaders", _reverse_address("elections:propose", self.cluster.slug, ""))
-            )
-        if self.kind is FindingKind.OFFLINE:
-            found.append(NextStep("Unclean election", _reverse_address("elections:unclean", self.cluster.slug, "")))
-        if self.kind is FindingKind.ZOMBIE_REASSIGNMENT:
-            address = f"{_reverse_address('move_cancels:propose', self.cluster.slug, '')}?stuck=1"
-            found.append(NextStep("Cancel stuck reassignments", address))
-        if self.kind is FindingKind.ORPHAN_THROTTLE:
-            address = _reverse_address("throttle_removal:propose", self.cluster.slug, "")
-            found.append(NextStep("Remove orphan throttles", address))
-        return found
+        return further_steps(self.cluster, self.kind, self.row.scope if self.row else "")
 
     @property
     def point(self) -> JudgedPoint:
@@ -338,16 +385,61 @@ def rows_of(
         own.append(forgotten)
     rows = [FindingRow(cluster, now, a.kind, a, by_kind.get(a.kind.value)) for a in own]
     history = not is_trusted(facts, now)
-    for row in kept:
-        kind = stored_kind(row.kind)
-        if kind.about.source is not FactSource.AGES:
-            past = history and kind.about.source not in _OF_OURSELVES
-            rows.append(FindingRow(cluster, now, kind, row, row, old=past or _is_old(row, kind, facts, now)))
+    kinds = [(row, stored_kind(row.kind)) for row in kept]
+    stored_rows = [(row, kind) for row, kind in kinds if kind.about.source is not FactSource.AGES]
+    shown = {row.pk: row for row in (*(row for row, _ in stored_rows), *(each.row for each in rows if each.row))}
+    for row, kind in stored_rows:
+        past = history and kind.about.source not in _OF_OURSELVES
+        old = past or _is_old(row, kind, facts, now)
+        rows.append(FindingRow(cluster, now, kind, row, row, old=old, cause=shown.get(row.cause_id or 0)))
     return tuple(sorted(rows, key=_urgency_key))
 
 
 _OF_OURSELVES = frozenset({FactSource.RUNS, FactSource.READING})
 """Sources that are not read from the cluster, and hold while it cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindingIncident:
+    """Finding with its consequences. Without a ``row``: findings that the run of change ``run`` explains."""
+
+    row: FindingRow | None
+    consequences: tuple[FindingRow, ...] = ()
+    run: int | None = None
+    run_title: str = ""
+
+    @property
+    def names(self) -> str:
+        """Titles of the first consequences."""
+        return "; ".join(each.title for each in self.consequences[:MOST_CONSEQUENCES])
+
+    @property
+    def html_id(self) -> str:
+        return f"consequences-{self.row.html_id}" if self.row else f"explained-{self.consequences[0].cluster.slug}"
+
+
+def fold_findings(rows: Sequence[FindingRow], running: RunningChange | None = None) -> tuple[FindingIncident, ...]:
+    """Return the findings by their causes, in the order of the most urgent finding of each; those of a run last."""
+    members: dict[int, list[FindingRow]] = defaultdict(list)
+    explained: dict[int, list[FindingRow]] = defaultdict(list)
+    heads: dict[int, FindingRow] = {}
+    order: dict[int, int] = {}
+    for place, row in enumerate(rows):
+        if row.cause is None and row.run is not None:
+            explained[row.run].append(row)
+            continue
+        head = row.cause or row.row
+        key = head.pk if head is not None else -1 - place
+        order.setdefault(key, place)
+        if row.cause is not None:
+            members[key].append(row)
+        else:
+            heads[key] = row
+    found = [FindingIncident(heads[key], tuple(members[key])) for key in sorted(heads, key=order.__getitem__)]
+    for number, own_rows in explained.items():
+        title = running.change.title if running is not None and running.change.pk == number else ""
+        found.append(FindingIncident(None, tuple(own_rows), number, title))
+    return tuple(found)
 
 
 def trend_of(history: list[list[float]], threshold: float | None, now: datetime) -> FindingTrend:
@@ -472,7 +564,14 @@ class ClusterStanding:
 
     @property
     def title(self) -> str:
-        return write_headline(self.cluster.name, self.state, [row.point for row in self.findings])
+        """Headline, of the cause where the most urgent finding has one."""
+        heads = [incident.row for incident in self.incidents if incident.row is not None]
+        rows = heads if any(row.state is self.state for row in heads) else self.findings
+        return write_headline(self.cluster.name, self.state, [row.point for row in rows])
+
+    @property
+    def incidents(self) -> tuple[FindingIncident, ...]:
+        return fold_findings(self.findings, self.running)
 
     @property
     def brokers(self) -> int | None:
@@ -609,8 +708,12 @@ def _open_findings(clusters: Iterable[int]) -> dict[int | None, list[Finding]]:
 QUIET = frozenset({HealthState.OK, HealthState.MAINTENANCE})
 """States in which there is nothing to do: the cluster takes one line."""
 
+MOST_LISTED = 100
+"""Consequences on the page of a finding."""
+MOST_CONSEQUENCES = 3
+"""Consequences that the folded line names."""
 MOST_FINDINGS = 6
-"""Findings of one cluster on the board; its own page shows all."""
+"""Findings of one cluster on the board, without consequences; its own page shows all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -758,7 +861,7 @@ class StatusContext(TypedDict):
     standing: ClusterStanding
     quiet: bool
     html_id: str
-    findings: tuple[FindingRow, ...]
+    incidents: Sequence[FindingIncident]
     more: str
 
 
@@ -772,7 +875,9 @@ def status_context(
     """
     seen = known or summarize_cluster(cluster, now)
     narrowed = choice is not None and choice.narrows
-    findings = choice.findings(seen) if choice is not None else seen.findings
+    incidents = seen.incidents
+    if choice is not None and choice.narrows:
+        incidents = tuple(FindingIncident(row) for row in choice.findings(seen))
     return {
         "cluster": cluster,
         "now": now,
@@ -780,8 +885,8 @@ def status_context(
         "standing": seen,
         "quiet": seen.state in QUIET and not narrowed,
         "html_id": f"{'chosen' if narrowed else 'status'}-{cluster.slug}",
-        "findings": findings[:MOST_FINDINGS],
-        "more": more_words(len(findings) - MOST_FINDINGS) if len(findings) > MOST_FINDINGS else "",
+        "incidents": incidents[:MOST_FINDINGS],
+        "more": more_words(len(incidents) - MOST_FINDINGS) if len(incidents) > MOST_FINDINGS else "",
     }
 
 
@@ -790,7 +895,7 @@ class OverviewContext(TypedDict):
     now: datetime
     sampled_at: datetime | None
     standing: ClusterStanding
-    findings: tuple[FindingRow, ...]
+    incidents: Sequence[FindingIncident]
     explained: int | None
     unexplained: int | None
     refused: int | None
@@ -810,7 +915,7 @@ def overview_context(cluster: Cluster, now: datetime, known: ClusterStanding | N
         "now": now,
         "sampled_at": seen.freshness.taken_at,
         "standing": seen,
-        "findings": seen.findings,
+        "incidents": seen.incidents,
         "explained": None if under is None else explained,
         "unexplained": None if under is None else max(0, under - explained),
         "refused": count_refusing(cluster, seen.figures),
@@ -823,7 +928,11 @@ def finding_context(cluster: Cluster, row: Finding, now: datetime) -> FindingRow
         for shown in summarize_cluster(cluster, now).findings:
             if shown.row is not None and shown.row.pk == row.pk:
                 return shown
-    return FindingRow(cluster, now, stored_kind(row.kind), row, row)
+    return FindingRow(cluster, now, stored_kind(row.kind), row, row, cause=_open_cause(row))
+
+
+def _open_cause(row: Finding) -> Finding | None:
+    return row.cause if row.cause is not None and row.cause.closed_at is None and row.closed_at is None else None
 
 
 @require_safe
@@ -895,19 +1004,41 @@ def finding(request: HttpRequest, slug: str, finding_id: str) -> HttpResponse:
     """The permalink of a finding; it goes on saying what was wrong, and from when to when, after it closed."""
     cluster = cluster_for(request, slug, VIEW)
     row = _get_finding(slug, finding_id)
+    return _render_finding(request, cluster, row, AcknowledgementForm(now=timezone.now()))
+
+
+def _render_finding(
+    request: HttpRequest,
+    cluster: Cluster,
+    row: Finding,
+    form: AcknowledgementForm,
+    *,
+    refused: bool = False,
+    status: HTTPStatus = HTTPStatus.OK,
+) -> HttpResponse:
     shown: FindingRow = finding_context(cluster, row, timezone.now())
+    incident = FindingIncident(shown, _read_consequences(row, shown))
     context = {
         **cluster_bar(cluster, CollectorKind.METADATA),
         "tab": "",
-        "live_keys": [f"status:{slug}"] if row.closed_at is None else [],
+        "live_keys": [f"status:{cluster.slug}"] if row.closed_at is None else [],
         "finding": shown,
+        "incident": incident,
+        "form": form,
+        "presets": SNOOZE_PRESETS,
         "runbook": read_runbook(shown.kind) if shown.runbook_url else None,
         "steps": fill_commands(read_runbook(shown.kind).html, _command_values(shown)) if shown.runbook_url else "",
         "may_acknowledge": is_allowed(request.user, ACKNOWLEDGE, cluster),
         "roles": roles_text(ACKNOWLEDGE),
-        "refused": request.GET.get("refused") == "closed",
+        "refused": refused,
     }
-    return render(request, "findings/finding.html", context)
+    return render(request, "findings/finding.html", context, status=status)
+
+
+def _read_consequences(row: Finding, shown: FindingRow) -> tuple[FindingRow, ...]:
+    """Return the findings that this one explains or explained, open ones first."""
+    rows = row.consequences.filter(opened_at__isnull=False).order_by(F("closed_at").desc(nulls_first=True), "rank")
+    return tuple(FindingRow(shown.cluster, shown.now, stored_kind(own.kind), own, own) for own in rows[:MOST_LISTED])
 
 
 @post_only("findings:finding")
@@ -957,25 +1088,31 @@ _BACK: Mapping[str, Callable[[str], str]] = {
 
 
 def _change_owner(request: HttpRequest, slug: str, finding_id: str, *, take: bool) -> HttpResponse:
-    cluster_for(request, slug, ACKNOWLEDGE)
+    cluster = cluster_for(request, slug, ACKNOWLEDGE)
     row = _get_finding(slug, finding_id)
     user = request.user
     assert isinstance(user, User), "needs() lets nobody else in"
-    address = redirect("findings:finding", slug, finding_id)
-    back = _BACK.get(request.POST.get("back", ""))
+    now = timezone.now()
+    form = AcknowledgementForm(request.POST if take else {}, now=now)
+    if not form.is_valid():
+        return _render_finding(request, cluster, row, form, status=HTTPStatus.BAD_REQUEST)
     try:
         if take:
-            services.acknowledge(row, user, request, timezone.now())
+            row = services.acknowledge(row, user, request, now, form.terms())
         else:
             services.release(row, user, request)
     except services.FindingRefused:
-        address["Location"] += "?refused=closed"
-        return address
-    return redirect(f"{back(slug)}#finding-{row.public_id}") if back else address
+        row = _get_finding(slug, finding_id)
+        return _render_finding(request, cluster, row, form, refused=True, status=HTTPStatus.CONFLICT)
+    back = _BACK.get(request.POST.get("back", ""))
+    if back:
+        return redirect(f"{back(slug)}#finding-{row.public_id}")
+    return redirect("findings:finding", slug, row.public_id)
 
 
 def _get_finding(slug: str, finding_id: str) -> Finding:
-    rows = Finding.objects.select_related("acknowledged_by").filter(opened_at__isnull=False)
+    rows = Finding.objects.select_related("acknowledged_by", "cause__acknowledged_by")
+    rows = rows.filter(opened_at__isnull=False)
     row = rows.filter(cluster__slug=slug, public_id=finding_id).first()
     if row is None:
         raise MissingObject(OnCallErrorCode.FINDING_FORGOTTEN, number=finding_id)

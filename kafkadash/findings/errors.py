@@ -18,6 +18,13 @@ class OnCallErrorCode(StrEnum):
     DRILL_NO_BROKER = "drill-no-broker"
     DRILL_TOO_MANY = "drill-too-many"
 
+    # Acknowledgements
+    NOTE_TOO_LONG = "note-of-acknowledgement-too-long"
+    END_UNREADABLE = "end-of-acknowledgement-unreadable"
+    END_SKIPPED = "end-of-acknowledgement-skipped"
+    END_PAST = "end-of-acknowledgement-past"
+    END_TOO_LATE = "end-of-acknowledgement-too-late"
+
     # Restarts of brokers: answers, what forbids them, what leaves it open, and what no waiting changes
     RESTART_ALLOWED = "restart-allowed"
     RESTART_OF_DOWN = "restart-of-down"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from kafkadash.core.failures import controllers_are_silent
@@ -120,12 +121,14 @@ class FilesSetAside:
 class PartitionFacts:
     """Some partitions of one class: their number, and the first names; ``missing`` brokers only if all were looked at.
 
-    ``number`` None is not known.
+    ``number`` None is not known. ``absent``: brokers that hold replicas which these partitions lack, of offline ones
+    the replicas that could lead; None where not all partitions were looked at.
     """
 
     number: int | None = None
     names: tuple[str, ...] = ()
     missing: tuple[int, ...] = ()
+    absent: frozenset[int] | None = None
 
 
 NOT_KNOWN = PartitionFacts()
@@ -225,6 +228,7 @@ class ClusterFacts:
     where none was started; ``canaries`` are the brokers that fail it or are slow, ``canaries_blind`` those of which the
     newest probe tells nothing. ``transactions``: None where nobody collects them; ``hanging_blind``: some hung, and
     nobody can tell if they still do. ``incomplete``: None where every kind of facts was read completely once.
+    ``moved_by``: the change whose run moves replicas to or from a broker now.
     """
 
     enabled: bool = True
@@ -270,6 +274,7 @@ class ClusterFacts:
     run_troubles: tuple[RunFact, ...] = ()
     reading: RefreshStatus | None = None
     incomplete: IncompleteFact | None = None
+    moved_by: Mapping[int, int] = field(default_factory=dict)
     hanging: HangingFact | None = None
     hanging_blind: bool = False
     voters: int | None = None

@@ -69,9 +69,10 @@ _RANKS = {kind: rank for rank, kind in enumerate(FindingKind)}
 
 def stored_kind(value: str) -> FindingKind:
     """Return the kind that was stored; one that only another version has is no member, and its state is unknown."""
-    if value in list(FindingKind):
+    try:
         return FindingKind(value)
-    kind = str.__new__(FindingKind, value)
+    except ValueError:
+        kind = str.__new__(FindingKind, value)
     kind._name_ = kind._value_ = value
     return kind
 

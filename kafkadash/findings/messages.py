@@ -30,6 +30,20 @@ ONCALL_MESSAGES: Mapping[OnCallErrorCode, MessageTemplate] = {
     OnCallErrorCode.DRILL_TOO_MANY: MessageTemplate(
         "Only the first {most:,} of {many:,} brokers are simulated.", "Simulate the other brokers separately."
     ),
+    # Acknowledgements
+    OnCallErrorCode.NOTE_TOO_LONG: MessageTemplate(
+        "The note has {typed:,} characters.", "Shorten it to {most:,} characters."
+    ),
+    OnCallErrorCode.END_UNREADABLE: MessageTemplate(
+        "This is no date with a time.", "Enter one such as 2026-11-30 08:30."
+    ),
+    OnCallErrorCode.END_SKIPPED: MessageTemplate(
+        "This time does not exist: clocks are set forward over it in that time zone.", "Enter a later time."
+    ),
+    OnCallErrorCode.END_PAST: MessageTemplate("This time is over.", "Enter a time in the future."),
+    OnCallErrorCode.END_TOO_LATE: MessageTemplate(
+        "An acknowledgement lasts at most 90 days.", "Enter an earlier time, or leave it empty."
+    ),
     # Restarts of brokers
     OnCallErrorCode.RESTART_ALLOWED: MessageTemplate(
         "Broker {broker} may be restarted now.",

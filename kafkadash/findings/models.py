@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.urls import reverse
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedMessage
@@ -20,6 +21,8 @@ class Finding(models.Model):
     enough (empty: not open yet), ``seen_at`` the newest that showed it, ``closed_at`` the one that showed it no more.
     ``since`` is earlier where the facts know when it began. ``history``, format 1: [seconds since 1970, number] at
     each change of the number, the first one and the newest ones. Without a cluster it is about kafkadash itself.
+    ``cause`` is another finding, which may have closed a short time ago (``findings.causes``); it is never the
+    consequence of a third one.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, null=True, related_name="findings")
@@ -47,6 +50,11 @@ class Finding(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="findings"
     )
     acknowledged_at = models.DateTimeField(null=True)
+    acknowledged_until = models.DateTimeField(null=True, help_text="end of the acknowledgement")
+    acknowledge_note = models.TextField(blank=True, default="", db_default="")
+    snoozed = models.BooleanField(default=False, db_default=False, help_text="quiet until the end")
+    cause = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, related_name="consequences")
+    cause_run = models.PositiveIntegerField(null=True, help_text="number of the change whose run explains it")
 
     class Meta:
         constraints = (
@@ -94,3 +102,10 @@ class Judgement(models.Model):
 
     def __str__(self) -> str:
         return f"judgement of cluster {self.cluster_id}"
+
+
+def finding_path(cluster: Cluster | None, row: Finding) -> str:
+    """Return the page of a finding."""
+    if cluster is None:
+        return reverse("findings:product_finding", args=[row.public_id])
+    return reverse("findings:finding", args=[cluster.slug, row.public_id])

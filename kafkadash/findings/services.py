@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -12,8 +13,8 @@ from typing import Any
 import structlog
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import Q
 from django.http import HttpRequest
-from django.urls import reverse
 
 from kafkadash.accounts import services as audit
 from kafkadash.accounts.models import User
@@ -24,8 +25,9 @@ from kafkadash.core.messages import message_columns
 from kafkadash.core.status import HealthState, is_stale
 from kafkadash.findings.errors import OnCallErrorCode
 from kafkadash.findings.facts import ProductFacts
+from kafkadash.findings.incidents import JudgedRows, only_began, store_causes, tell_receivers
 from kafkadash.findings.judgement import (
-    FindingEvaluation,
+    JudgementSteps,
     KnownFindings,
     evaluate,
     evaluate_product,
@@ -38,8 +40,6 @@ from kafkadash.findings.kinds import JudgedFinding as Found
 from kafkadash.findings.models import Finding, Judgement
 from kafkadash.findings.stored_facts import age_facts, facts_of
 from kafkadash.monitoring.freshness import read_statuses
-from kafkadash.notifications.models import EventStep, EventSubject, NotificationEvent
-from kafkadash.notifications.outbox import build_event, record_events
 
 log = structlog.get_logger(__name__)
 
@@ -75,104 +75,99 @@ def _judge(cluster_id: int | None, now: datetime, product: ProductFacts | None =
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_LOCK, (cluster_id or 0) % 2**31])
         cluster = Cluster.objects.filter(pk=cluster_id).first() if cluster_id is not None else None
-        evaluation = _evaluate(cluster, product, now)
-        if evaluation is None:
-            return False
+        facts = facts_of(cluster, now) if cluster is not None else None
+        if product is not None:
+            evaluation = evaluate_product(product, now)
+        elif facts is not None:
+            evaluation = evaluate(facts, now)
+        else:
+            return False  # the cluster was removed
         known = [
             KnownFindings(FindingKind(row.kind), row.scope, row.opened_at is not None, row.looks, row.seen_at, row)
-            for row in Finding.objects.filter(cluster=cluster, closed_at=None, kind__in=list(FindingKind))
+            for row in Finding.objects.select_related("cause").filter(
+                cluster=cluster, closed_at=None, kind__in=list(FindingKind)
+            )
         ]
         steps = reconcile(known, evaluation, now)
-        began = Finding.objects.bulk_create(_new_finding(cluster, finding, opens) for finding, opens in steps.begin)
-        opened = [row for row in began if row.opened_at is not None]
-        escalated: list[Finding] = []
-        rewritten: list[Finding] = []
-        only_seen: dict[datetime, list[int]] = defaultdict(list)
-        for seen in steps.seen:
-            was = HealthState(seen.known.row.state)
-            if _update_finding(seen.known.row, seen.finding, seen.looks, opens=seen.opens):
-                rewritten.append(seen.known.row)
-                if seen.opens:
-                    opened.append(seen.known.row)
-                elif seen.known.opened and HealthState(seen.known.row.state).severity < was.severity:
-                    escalated.append(seen.known.row)
-            elif seen.finding.taken_at != seen.known.seen_at:
-                only_seen[seen.finding.taken_at].append(seen.known.row.pk)
-        Finding.objects.bulk_update(rewritten, [*_SAID, "history", "looks", "opened_at", "seen_at"])
-        for taken_at, rows in only_seen.items():
-            Finding.objects.filter(pk__in=rows).update(seen_at=taken_at)
-        for gone, at in steps.close:
-            Finding.objects.filter(pk=gone.row.pk).update(closed_at=at)
-        if steps.drop:
-            Finding.objects.filter(pk__in=[gone.row.pk for gone in steps.drop]).delete()
-        closed = [(gone.row, at) for gone, at in steps.close]
-        record_events(_list_events(cluster, opened, escalated, closed))
+        began, opened, escalated = _store_steps(cluster, steps)
+        ended_rows = {over.row.pk for over in (*(over for over, _ in steps.close), *steps.drop)}
+        alive = [*began, *(each.row for each in known if each.row.pk not in ended_rows)]
+        closed = [(over.row, at) for over, at in steps.close]
+        judged = JudgedRows(alive, opened, escalated, closed)
+        if cluster is not None and facts is not None:
+            judged.lapsed = _end_acknowledgements(cluster, alive, now)
+            store_causes(cluster, facts, evaluation, judged, now)
+        tell_receivers(cluster, facts, judged, now)
         stamp: dict[str, Any] = {"judged_at": now}
-        if ended := [at for gone, at in steps.close if not _only_began(gone.row)]:
+        if ended := [at for row, at in closed if not only_began(row)]:
             stamp["last_closed_at"] = max(ended)
         if cluster is not None:
             Judgement.objects.update_or_create(cluster=cluster, defaults=stamp)
-    return bool(opened or steps.close)
+    return bool(opened or steps.close or judged.lapsed or judged.attached or judged.released)
 
 
-def _evaluate(cluster: Cluster | None, product: ProductFacts | None, now: datetime) -> FindingEvaluation | None:
-    """Return None for a cluster that was removed."""
-    if product is not None:
-        return evaluate_product(product, now)
-    return evaluate(facts_of(cluster, now), now) if cluster is not None else None
+def _store_steps(
+    cluster: Cluster | None, steps: JudgementSteps[Finding]
+) -> tuple[Sequence[Finding], Sequence[Finding], Sequence[Finding]]:
+    """Store what becomes of findings; return those that began, that opened and that escalated."""
+    began = Finding.objects.bulk_create(_new_finding(cluster, finding, opens) for finding, opens in steps.begin)
+    opened = [row for row in began if row.opened_at is not None]
+    escalated: list[Finding] = []
+    rewritten: list[Finding] = []
+    only_seen: dict[datetime, list[int]] = defaultdict(list)
+    for seen in steps.seen:
+        was = HealthState(seen.known.row.state)
+        if _update_finding(seen.known.row, seen.finding, seen.looks, opens=seen.opens):
+            rewritten.append(seen.known.row)
+            if seen.opens:
+                opened.append(seen.known.row)
+            elif seen.known.opened and HealthState(seen.known.row.state).severity < was.severity:
+                escalated.append(seen.known.row)
+        elif seen.finding.taken_at != seen.known.seen_at:
+            only_seen[seen.finding.taken_at].append(seen.known.row.pk)
+    Finding.objects.bulk_update(rewritten, [*_SAID, "history", "looks", "opened_at", "seen_at"])
+    for taken_at, rows in only_seen.items():
+        Finding.objects.filter(pk__in=rows).update(seen_at=taken_at)
+    for gone, at in steps.close:
+        Finding.objects.filter(pk=gone.row.pk).update(closed_at=at)
+    if steps.drop:
+        Finding.objects.filter(pk__in=[gone.row.pk for gone in steps.drop]).delete()
+    return began, opened, escalated
 
 
-def _only_began(row: Finding) -> bool:
-    """True where nothing was read yet of a new cluster: that the first data came closes nothing that was wrong."""
-    return row.kind in (FindingKind.STALE, FindingKind.UNREACHABLE) and row.since is None
-
-
-def _list_events(
-    cluster: Cluster | None,
-    opened: Iterable[Finding],
-    escalated: Iterable[Finding],
-    closed: Iterable[tuple[Finding, datetime]],
-) -> Iterator[NotificationEvent]:
-    """Yield what receivers are told of. That nothing was read yet of a new cluster is no news."""
-    for row in opened:
-        if not _only_began(row):
-            yield _build_event(cluster, row, EventStep.OPENED, row.seen_at)
-    for row in escalated:
-        yield _build_event(cluster, row, EventStep.ESCALATED, row.seen_at)
-    for row, at in closed:
-        yield _build_event(cluster, row, EventStep.CLOSED, at)
-
-
-def _build_event(cluster: Cluster | None, row: Finding, step: EventStep, at: datetime) -> NotificationEvent:
-    return build_event(
-        cluster,
-        EventSubject.FINDING,
-        row.public_id,
-        step,
-        row.message,
-        at,
-        kind=row.kind,
-        state=row.state,
-        path=finding_path(cluster, row),
-        runbook=reverse("findings:runbook", args=[row.kind]),
-    )
-
-
-def finding_path(cluster: Cluster | None, row: Finding) -> str:
-    """Return the page of a finding."""
-    if cluster is None:
-        return reverse("findings:product_finding", args=[row.public_id])
-    return reverse("findings:finding", args=[cluster.slug, row.public_id])
+def _end_acknowledgements(cluster: Cluster, rows: Iterable[Finding], now: datetime) -> list[Finding]:
+    """End the acknowledgements whose time is over, and return their findings, which nobody owns from then on."""
+    lapsed = [row for row in rows if row.acknowledged_until is not None and row.acknowledged_until <= now]
+    for row in lapsed:
+        before = _describe_owner(row)
+        _take_back(row)
+        row.save(update_fields=_OF_OWNER)
+        what = ("finding", row.public_id)
+        audit.record(
+            "findings",
+            "finding.lapsed",
+            what,
+            cluster=cluster.slug,
+            before=before,
+            after={"owner": None},
+        )
+    return lapsed
 
 
 def judge_ages(now: datetime) -> list[str]:
     """Judges the clusters about which time alone says something new; returns the slugs of those where one came or went.
 
-    When collection is dead nothing arrives that would have a cluster judged. Three queries when there is nothing new.
+    When collection is dead nothing arrives that would have a cluster judged, and acknowledgements end by themselves.
+    Three queries when there is nothing new.
     """
     open_now: dict[int | None, set[str]] = defaultdict(set)
-    for cluster_id, kind in Finding.objects.filter(closed_at=None, kind__in=_OF_AGES).values_list("cluster_id", "kind"):
-        open_now[cluster_id].add(kind)
+    lapsing = set()
+    rows = Finding.objects.filter(Q(kind__in=_OF_AGES) | Q(acknowledged_until__lte=now), closed_at=None)
+    for cluster_id, kind, until in rows.values_list("cluster_id", "kind", "acknowledged_until"):
+        if kind in _OF_AGES:
+            open_now[cluster_id].add(kind)
+        if until is not None and until <= now and kind in list(FindingKind):
+            lapsing.add(cluster_id)
     due = []
     clusters = list(Cluster.objects.select_related("judgement"))
     statuses = read_statuses(cluster.pk for cluster in clusters)
@@ -183,7 +178,7 @@ def judge_ages(now: datetime) -> list[str]:
         forgotten = is_trusted(facts, now) and (
             judgement is None or is_stale(judgement.judged_at, facts.metadata.interval_s, now)
         )
-        if known != open_now[cluster.pk] or forgotten:
+        if known != open_now[cluster.pk] or forgotten or cluster.pk in lapsing:
             due.append(cluster)
     return [cluster.slug for cluster in due if _judged_by_itself(cluster, now)]
 
@@ -197,28 +192,50 @@ def _judged_by_itself(cluster: Cluster, now: datetime) -> bool:
         return False
 
 
-def acknowledge(finding: Finding, user: User, request: HttpRequest, now: datetime) -> None:
-    """Make the user the owner of the finding, also if another user was. Raises Refused for a closed finding."""
+@dataclass(frozen=True, slots=True)
+class AcknowledgementTerms:
+    """Note and end of an acknowledgement; ``snoozed``: nobody works on the finding, and it is quiet until then."""
+
+    note: str = ""
+    until: datetime | None = None
+    snoozed: bool = False
+
+
+NO_TERMS = AcknowledgementTerms()
+
+
+def acknowledge(
+    finding: Finding, user: User, request: HttpRequest, now: datetime, terms: AcknowledgementTerms = NO_TERMS
+) -> Finding:
+    """Make the user the owner of the finding and of its consequences, also if another user was.
+
+    Return the finding that has the acknowledgement: the cause, where it has one that is open. Raises FindingRefused for
+    a closed finding.
+    """
     with transaction.atomic():
-        row = _lock_finding(finding)
-        before = row.acknowledged_by
-        if before == user:
-            return
-        row.acknowledged_by, row.acknowledged_at = user, now
-        row.save(update_fields=["acknowledged_by", "acknowledged_at"])
-        _record_owner(row, user, "finding.acknowledged", request, before, user)
+        row = _lock_incident(finding)
+        before = _describe_owner(row)
+        columns = (user, terms.until, terms.note, terms.snoozed)
+        if columns == (row.acknowledged_by, row.acknowledged_until, row.acknowledge_note, row.snoozed):
+            return row
+        row.acknowledged_by, row.acknowledged_until, row.acknowledge_note, row.snoozed = columns
+        row.acknowledged_at = now
+        row.save(update_fields=_OF_OWNER)
+        action = "finding.snoozed" if terms.snoozed else "finding.acknowledged"
+        _record_owner(row, user, action, request, before)
+    return row
 
 
 def release(finding: Finding, user: User, request: HttpRequest) -> None:
-    """Remove the owner of the finding. Raises FindingRefused for a closed finding."""
+    """Remove the owner of the finding, or of its cause. Raises FindingRefused for a closed finding."""
     with transaction.atomic():
-        row = _lock_finding(finding)
-        before = row.acknowledged_by
-        if before is None:
+        row = _lock_incident(finding)
+        if row.acknowledged_by is None:
             return
-        row.acknowledged_by = row.acknowledged_at = None
-        row.save(update_fields=["acknowledged_by", "acknowledged_at"])
-        _record_owner(row, user, "finding.released", request, before, None)
+        before = _describe_owner(row)
+        _take_back(row)
+        row.save(update_fields=_OF_OWNER)
+        _record_owner(row, user, "finding.released", request, before)
 
 
 def prune(now: datetime) -> int:
@@ -228,28 +245,51 @@ def prune(now: datetime) -> int:
     return deleted
 
 
-def _lock_finding(finding: Finding) -> Finding:
-    row = (
-        Finding.objects.select_for_update(of=("self",), no_key=True)
-        .select_related("acknowledged_by", "cluster")
-        .get(pk=finding.pk)
-    )
+def _lock_incident(finding: Finding) -> Finding:
+    """Lock the row of the cause where that is open, else of the finding. Only one: a judgement locks many."""
+    cause = Finding.objects.filter(consequences=finding.pk, closed_at=None).values_list("pk", flat=True).first()
+    own = finding.pk if cause is None else cause
+    row = _lock_row(own)
+    if row.closed_at is not None and own != finding.pk:
+        row = _lock_row(finding.pk)
     if row.closed_at is not None:
         raise FindingRefused(OnCallErrorCode.FINDING_CLOSED)
     return row
 
 
-def _record_owner(
-    row: Finding, user: User, action: str, request: HttpRequest, before: User | None, after: User | None
-) -> None:
+def _lock_row(pk: int) -> Finding:
+    rows = Finding.objects.select_for_update(of=("self",), no_key=True).select_related("acknowledged_by", "cluster")
+    return rows.get(pk=pk)
+
+
+_OF_OWNER = ["acknowledged_by", "acknowledged_at", "acknowledged_until", "acknowledge_note", "snoozed"]
+
+
+def _take_back(row: Finding) -> None:
+    row.acknowledged_by = row.acknowledged_at = row.acknowledged_until = None
+    row.acknowledge_note, row.snoozed = "", False
+
+
+def _describe_owner(row: Finding) -> dict[str, Any]:
+    """Return the owner with the terms that were chosen, as the audit log has them."""
+    owner = row.acknowledged_by
+    found: dict[str, Any] = {"owner": owner.get_username() if owner else None}
+    if row.acknowledge_note:
+        found["note"] = row.acknowledge_note
+    if row.acknowledged_until:
+        found["until"] = row.acknowledged_until.isoformat()
+    return found
+
+
+def _record_owner(row: Finding, user: User, action: str, request: HttpRequest, before: Mapping[str, Any]) -> None:
     assert row.cluster is not None, "nobody owns findings about kafkadash itself"
     audit.record(
         user,
         action,
         ("finding", row.public_id),
         cluster=row.cluster.slug,
-        before={"owner": before.get_username() if before else None},
-        after={"owner": after.get_username() if after else None},
+        before=before,
+        after=_describe_owner(row),
         request=request,
     )
     keys = frozenset({f"status:{row.cluster.slug}", f"overview:{row.cluster.slug}"})

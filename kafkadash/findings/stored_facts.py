@@ -121,10 +121,10 @@ def facts_of(cluster: Cluster, now: datetime) -> ClusterFacts:
     figures = ClusterState.objects.filter(cluster=cluster).first() or ClusterState(cluster=cluster)
     running = list(
         ReassignmentSnapshot.objects.filter(cluster=cluster, outcome=MoveOutcome.RUNNING).values_list(
-            "topic", "partition", "adding", "removing"
+            "topic", "partition", "adding", "removing", "claimed_by"
         )
     )
-    moves = {(topic, partition): frozenset(adding) for topic, partition, adding, _ in running}
+    moves = {(topic, partition): frozenset(adding) for topic, partition, adding, *_ in running}
     capable = Capabilities.objects.filter(cluster=cluster).only("features", "software", "mixed_since").first()
     brokers = tuple(_read_brokers(cluster, capable.software if capable else []))
     elr = _ElrSource(cluster, facts, brokers, capable.features if capable else {}, now)
@@ -147,8 +147,14 @@ def facts_of(cluster: Cluster, now: datetime) -> ClusterFacts:
         **(_canary_facts(cluster, facts.canary) if facts.canary else {}),
         **(_transaction_facts(cluster) if facts.transactions else {}),
         zombies=tuple(
-            sorted(f"{topic}-{partition}" for topic, partition, adding, removing in running if {*adding} & {*removing})
+            sorted(f"{topic}-{number}" for topic, number, adding, removing, _ in running if {*adding} & {*removing})
         ),
+        moved_by={
+            broker: int(claim.removeprefix("#"))
+            for _, _, adding, removing, claim in running
+            if claim.removeprefix("#").isdecimal()
+            for broker in (*adding, *removing)
+        },
         orphan_throttles=tuple(
             str(t) for t in ThrottleState.objects.filter(cluster=cluster, orphan=True).order_by("resource", "name")
         ),
@@ -278,6 +284,9 @@ class _ReadAges:
     at_min_isr: list[str] = field(default_factory=list)
     under_replicated: list[str] = field(default_factory=list)
     missing: set[int] = field(default_factory=set)
+    offline_absent: set[int] = field(default_factory=set)
+    under_min_absent: set[int] = field(default_factory=set)
+    at_min_absent: set[int] = field(default_factory=set)
     explained: int = 0
     at_min_explained: int = 0
     at_min_last: int = 0
@@ -322,18 +331,31 @@ def partition_facts(
     at_min_isr = None
     if figures.at_min_isr is not None:
         at_min_isr = len(looked.at_min_isr) + looked.at_min_explained if complete else sums["at_min_isr"]
+    refusing = _subtract_offline(figures, sums["offline_unjudged"])
     return replace(
         facts or ClusterFacts(),
         partitions=figures.partitions,
-        offline=_build_partitions(figures.offline_partitions, looked.offline),
-        under_min_isr=_build_partitions(_subtract_offline(figures, sums["offline_unjudged"]), looked.under_min_isr),
+        offline=replace(
+            _build_partitions(figures.offline_partitions, looked.offline),
+            absent=_find_absent(figures.offline_partitions, looked.offline, looked.offline_absent),
+        ),
+        under_min_isr=replace(
+            _build_partitions(refusing, looked.under_min_isr),
+            absent=_find_absent(refusing, looked.under_min_isr, looked.under_min_absent),
+        ),
         offline_elr=looked.offline_elr.sum_up(),
         under_elr=looked.under_elr.sum_up(),
-        at_min_isr=_build_partitions(at_min_isr, looked.at_min_isr),
+        at_min_isr=replace(
+            _build_partitions(at_min_isr, looked.at_min_isr),
+            absent=_find_absent(at_min_isr, looked.at_min_isr, looked.at_min_absent, looked.at_min_explained),
+        ),
         at_min_isr_moving=min(at_min_isr or 0, max(figures.at_min_isr_moving or 0, looked.at_min_explained)),
         at_min_isr_last=looked.at_min_last if complete else sums["at_min_last"],
-        under_replicated=_build_partitions(
-            figures.under_replicated, looked.under_replicated, looked.missing if complete else frozenset()
+        under_replicated=replace(
+            _build_partitions(
+                figures.under_replicated, looked.under_replicated, looked.missing if complete else frozenset()
+            ),
+            absent=_find_absent(figures.under_replicated, looked.under_replicated, looked.missing, looked.explained),
         ),
         under_replicated_moving=max(figures.under_replicated_moving or 0, looked.explained),
     )
@@ -363,8 +385,10 @@ def _look_into(topics: Iterable[TopicState], moves: _Moves) -> _ReadAges:
             shape = PartitionShape(leader, tuple(replicas), tuple(isr), moves.get((topic.name, number), frozenset()))
             if shape.offline:
                 looked.offline.append(name)
+                looked.offline_absent |= set(isr or replicas)  # one of the ISR would lead if its broker were up
             elif topic.min_isr is not None and len(isr) < topic.min_isr:
                 looked.under_min_isr.append(name)
+                looked.under_min_absent |= set(replicas) - set(isr)
             at_min = topic.min_isr is not None and len(isr) == topic.min_isr < len(replicas)
             if shape.explained_by_move:
                 looked.explained += 1
@@ -372,6 +396,7 @@ def _look_into(topics: Iterable[TopicState], moves: _Moves) -> _ReadAges:
                 continue
             if at_min:
                 looked.at_min_isr.append(name)
+                looked.at_min_absent |= set(replicas) - set(isr)
                 looked.at_min_last += len(isr) == 1
             if shape.under_replicated:
                 looked.under_replicated.append(name)
@@ -404,6 +429,11 @@ def _build_partitions(number: int | None, names: list[str], missing: Iterable[in
     """Which broker is missing is only said if it is the same one everywhere."""
     brokers = tuple(sorted(missing))
     return PartitionFacts(number, tuple(names[:3]) if number else (), brokers if number and len(brokers) == 1 else ())
+
+
+def _find_absent(number: int | None, names: list[str], absent: Iterable[int], moving: int = 0) -> frozenset[int] | None:
+    """Return ``absent`` if each of the ``number`` partitions was looked at; ``moving`` ones are among them."""
+    return frozenset(absent) if number and number == len(names) + moving else None
 
 
 def _read_drift(cluster: Cluster) -> tuple[DriftFact, ...]:

@@ -17,7 +17,7 @@ from kafkadash.core.revalidation import revalidated
 from kafkadash.findings.board import (
     QUIET,
     ClusterStanding,
-    FindingRow,
+    FindingIncident,
     StatusBoard,
     more_words,
     rank_clusters,
@@ -35,21 +35,22 @@ class WallContext(TypedDict):
     sampled_at: datetime | None
     standing: ClusterStanding
     quiet: bool
-    findings: Sequence[FindingRow]
+    incidents: Sequence[FindingIncident]
     more: str
 
 
 def wall_context(cluster: Cluster, now: datetime, known: ClusterStanding | None = None) -> WallContext:
     """Return a cluster's tile: its state, its most urgent findings, and the age of its data."""
     standing = known or summarize_cluster(cluster, now)
-    rest = len(standing.findings) - MOST_ON_WALL
+    incidents = [incident for incident in standing.incidents if incident.row is not None]
+    rest = len(incidents) - MOST_ON_WALL
     return {
         "cluster": cluster,
         "now": now,
         "sampled_at": standing.freshness.taken_at,
         "standing": standing,
         "quiet": standing.state in QUIET,
-        "findings": standing.findings[:MOST_ON_WALL],
+        "incidents": incidents[:MOST_ON_WALL],
         "more": more_words(rest) if rest > 0 else "",
     }
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import ipaddress
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 import structlog
 from django.conf import settings
@@ -35,6 +36,7 @@ from kafkadash.notifications.models import (
     TargetKind,
 )
 from kafkadash.notifications.payloads import (
+    ConsequenceContent,
     EventContent,
     MessageContent,
     write_mail,
@@ -317,6 +319,19 @@ def _event_content(event: NotificationEvent) -> EventContent:
         url=page_url(event.path),
         runbook_url=page_url(event.runbook),
         occurred_at=event.occurred_at,
+        consequences=[_consequence_content(each) for each in (event.consequences or {}).get("first", ())],
+        consequence_count=(event.consequences or {}).get("count", 0),
+    )
+
+
+def _consequence_content(stored: Mapping[str, Any]) -> ConsequenceContent:
+    message = CodedMessage.from_json({"code": stored["code"], "params": stored["params"]})
+    return ConsequenceContent(
+        subject_id=stored["id"],
+        kind=stored["kind"],
+        severity=stored["state"],
+        code=stored["code"],
+        title=message_part(message, "title") or message.cause,
     )
 
 

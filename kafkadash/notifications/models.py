@@ -28,11 +28,12 @@ class EventSubject(models.TextChoices):
 
 
 class EventStep(models.TextChoices):
-    """Stage of a subject that an event tells of. The first three are of findings, the last one is a test."""
+    """Stage of a subject that an event tells of. The first four are of findings, the last one is a test."""
 
     OPENED = "opened", "opened"
     ESCALATED = "escalated", "escalated"
     CLOSED = "closed", "closed"
+    UNACKNOWLEDGED = "unacknowledged", "no longer acknowledged"
     WAITING = "waiting", "waiting for approval"
     APPROVED = "approved", "approved"
     DECLINED = "declined", "declined"
@@ -110,6 +111,9 @@ class NotificationEvent(models.Model):
     """Outbox row, written in the transaction of what it tells of; routed within a second, then kept for the list.
 
     ``subject_id`` is the public id of a finding or the number of a change. ``state`` is the severity of a finding.
+    ``cause`` is the public id of the finding that explains it, or a change such as "#42"; receivers that were told of
+    that finding are not told of this event. ``hold_until``: not routed before, because its cause may follow.
+    ``consequences``, format 1: {count, first: [{id, kind, state, code, params}]}, of a finding that explains others.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, null=True, related_name="+")
@@ -122,6 +126,9 @@ class NotificationEvent(models.Model):
     message_params = models.JSONField(default=dict)
     path = models.CharField(max_length=255, blank=True, help_text="page of the subject")
     runbook = models.CharField(max_length=255, blank=True, help_text="page of the runbook")
+    cause = models.CharField(max_length=32, blank=True, default="", db_default="")
+    consequences = models.JSONField(null=True)
+    hold_until = models.DateTimeField(null=True)
     occurred_at = models.DateTimeField()
     recorded_at = models.DateTimeField(db_default=Now())
     routed = models.BooleanField(default=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedMessage, message_columns
@@ -22,6 +23,9 @@ def build_event(
     state: str = "",
     path: str = "",
     runbook: str = "",
+    cause: str = "",
+    consequences: dict[str, Any] | None = None,
+    hold_until: datetime | None = None,
 ) -> NotificationEvent:
     """Return an event that is not stored yet; ``cluster`` is None for kafkadash itself.
 
@@ -37,6 +41,9 @@ def build_event(
         path=path,
         runbook=runbook,
         occurred_at=occurred_at,
+        cause=cause,
+        consequences=consequences,
+        hold_until=hold_until,
         **message_columns(message, "message"),
     )
 

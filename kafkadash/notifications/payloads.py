@@ -27,8 +27,22 @@ SLACK_HEADER, SLACK_TEXT, PAGERDUTY_SUMMARY, MAIL_SUBJECT = 150, 2_900, 1_024, 2
 
 
 @dataclass(frozen=True, slots=True)
+class ConsequenceContent:
+    """Finding that follows from the finding of an event."""
+
+    subject_id: str
+    kind: str
+    severity: str
+    code: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
 class EventContent:
-    """Event as it is sent. ``event_id`` stays the same in every message that has it."""
+    """Event as it is sent. ``event_id`` stays the same in every message that has it.
+
+    ``consequences`` are the first of ``consequence_count`` findings; of an event that closes, those still open.
+    """
 
     event_id: str
     cluster: str
@@ -43,6 +57,18 @@ class EventContent:
     url: str
     runbook_url: str
     occurred_at: datetime
+    consequences: Sequence[ConsequenceContent] = ()
+    consequence_count: int = 0
+
+    @property
+    def long_text(self) -> str:
+        """Text with the consequences."""
+        if not self.consequence_count:
+            return self.text
+        titles = "; ".join(each.title for each in self.consequences)
+        more = self.consequence_count - len(self.consequences)
+        word = "Still open" if self.closes else "Consequences"
+        return f"{self.text}\n{word} ({self.consequence_count}): {titles}{f'; {more} more' if more > 0 else ''}"
 
     @property
     def closes(self) -> bool:
@@ -107,7 +133,7 @@ def write_slack(content: MessageContent) -> bytes:
         {"type": "header", "text": _plain_text(content.headline, SLACK_HEADER)},
     ]
     for event in content.events[:MOST_LISTED]:
-        text = event.text if len(content.events) == 1 else f"{event.headline}\n{event.text}"
+        text = event.long_text if len(content.events) == 1 else f"{event.headline}\n{event.long_text}"
         blocks.append({"type": "section", "text": _plain_text(text, SLACK_TEXT)})
         if links := _slack_links(event):
             blocks.append({"type": "context", "elements": [{"type": "mrkdwn", "text": links}]})
@@ -122,7 +148,7 @@ def write_teams(content: MessageContent) -> bytes:
     for event in content.events[:MOST_LISTED]:
         if len(content.events) > 1:
             body.append(_card_text(event.headline, weight="Bolder"))
-        body.append(_card_text(event.text))
+        body += [_card_text(line) for line in event.long_text.splitlines()]
     if more := _count_more(content):
         body.append(_card_text(more))
     actions = [{"type": "Action.OpenUrl", "title": title, "url": url} for title, url in _list_links(content)]
@@ -164,7 +190,7 @@ def write_pagerduty(content: MessageContent, routing_key: str, incident: str) ->
             "timestamp": newest.occurred_at.isoformat(),
             "component": newest.cluster,
             "class": newest.kind,
-            "custom_details": {"text": [each.text for each in content.events[:MOST_LISTED]]},
+            "custom_details": {"text": [each.long_text for each in content.events[:MOST_LISTED]]},
         }
         event["links"] = [{"href": url, "text": title} for title, url in _list_links(content)]
     return _pack(event)
@@ -174,7 +200,7 @@ def write_mail(content: MessageContent) -> tuple[str, str]:
     """Return subject and body, plain text."""
     lines = []
     for event in content.events[:MOST_LISTED]:
-        lines += [event.headline, event.text, f"{event.occurred_at:%Y-%m-%d %H:%M:%S} UTC"]
+        lines += [event.headline, event.long_text, f"{event.occurred_at:%Y-%m-%d %H:%M:%S} UTC"]
         lines += [line for line in (event.url, event.runbook_url) if line]
         lines.append("")
     lines += filter(None, [_count_more(content)])
@@ -196,6 +222,17 @@ def _event_document(event: EventContent) -> Mapping[str, Any]:
         "url": event.url,
         "runbook_url": event.runbook_url,
         "occurred_at": event.occurred_at.isoformat(),
+        "consequences": [
+            {
+                "id": each.subject_id,
+                "kind": each.kind,
+                "severity": each.severity,
+                "code": each.code,
+                "title": each.title,
+            }
+            for each in event.consequences
+        ],
+        "consequence_count": event.consequence_count,
     }
 
 

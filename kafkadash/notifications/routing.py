@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Count, Max
+from django.db.models import Count, Max, Q
 
 from kafkadash.notifications.models import (
     EventStep,
@@ -44,17 +44,21 @@ def filter_of(route: NotificationRoute) -> RouteFilter:
 def route_events(now: datetime) -> int:
     """Bind events that wait to messages, in one transaction; return how many there were.
 
-    A closing goes to the receivers that were sent the opening, whatever the hour. Takes one query where none waits.
+    A closing goes to the receivers that were sent the opening, whatever the hour. An event of a consequence goes only
+    to those that were not told of its cause. Events are left for later until their ``hold_until``. Takes one query
+    where none waits.
     """
     with transaction.atomic():
-        waiting = NotificationEvent.objects.filter(routed=False).order_by("pk")
+        due = Q(hold_until=None) | Q(hold_until__lte=now)
+        waiting = NotificationEvent.objects.filter(due, routed=False).order_by("pk")
         events = list(waiting.select_for_update(skip_locked=True, no_key=True)[:MOST_EVENTS])
         if not events:
             return 0
         routes = NotificationRoute.objects.filter(target__enabled=True).select_related("target").order_by("pk")
         table = _RouteTable.load(list(routes), events, now)
         chosen: dict[NotificationRoute, list[NotificationEvent]] = defaultdict(list)
-        for event in events:
+        # Whoever is told of a cause in this second is not told of its consequences.
+        for event in sorted(events, key=lambda each: bool(each.cause)):
             for route in table.choose(event):
                 chosen[route].append(event)
         _store_messages(chosen, now)
@@ -64,7 +68,7 @@ def route_events(now: datetime) -> int:
 
 @dataclass(slots=True)
 class _RouteTable:
-    """Routes by their targets, and which targets were told of findings that close or escalate now."""
+    """Routes by their targets, and which targets were told of findings, and of the causes of findings."""
 
     filters: Mapping[int, Sequence[tuple[NotificationRoute, RouteFilter]]]
     informed: dict[str, dict[int, NotificationRoute]]
@@ -77,7 +81,8 @@ class _RouteTable:
         filters: dict[int, list[tuple[NotificationRoute, RouteFilter]]] = defaultdict(list)
         for route in routes:
             filters[route.target_id].append((route, filter_of(route)))
-        subjects = {each.subject_id for each in events if each.step in (EventStep.CLOSED, EventStep.ESCALATED)}
+        own = [each for each in events if each.subject == EventSubject.FINDING]
+        subjects = {each.subject_id for each in own} | {each.cause for each in own if each.cause}
         informed: dict[str, dict[int, NotificationRoute]] = defaultdict(dict)
         items = NotificationItem.objects.filter(
             event__subject=EventSubject.FINDING, event__subject_id__in=subjects, event__step__in=_OPENING
@@ -93,7 +98,11 @@ class _RouteTable:
         if event.subject == EventSubject.FINDING and event.step == EventStep.CLOSED:
             return list(self.informed[event.subject_id].values())
         found = []
+        told = self.informed[event.cause] if event.cause else {}
+        again = self.informed[event.subject_id] if event.step == EventStep.OPENED else {}
         for target, routes in self.filters.items():
+            if target in told or target in again:
+                continue
             for route, wanted in routes:
                 if self._takes(wanted, event):
                     found.append(route)

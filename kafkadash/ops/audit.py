@@ -38,8 +38,7 @@ from kafkadash.core.formatting import format_size
 from kafkadash.core.listing import FilterChoice, ListQuery
 from kafkadash.core.messages import choose_plural, message_text
 from kafkadash.core.middleware import post_only
-from kafkadash.findings.models import Finding
-from kafkadash.findings.services import finding_path
+from kafkadash.findings.models import Finding, finding_path
 from kafkadash.ops.errors import OperationErrorCode
 
 ACTIONS: Mapping[str, Mapping[str, str]] = {
@@ -103,7 +102,12 @@ ACTIONS: Mapping[str, Mapping[str, str]] = {
         "allowed_lag.set": "set a lag threshold",
         "allowed_lag.removed": "removed a lag threshold",
     },
-    "Findings": {"finding.acknowledged": "acknowledged a finding", "finding.released": "released a finding"},
+    "Findings": {
+        "finding.acknowledged": "acknowledged a finding",
+        "finding.snoozed": "snoozed a finding",
+        "finding.released": "released a finding",
+        "finding.lapsed": "ended an acknowledgement at its time",
+    },
     "Notifications": {
         "receiver.added": "added a receiver",
         "receiver.changed": "changed a receiver",

@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
@@ -21,6 +21,7 @@ from playwright.sync_api import BrowserContext, Locator, Page, expect
 from kafkadash.devtools.playground.load import MIB, LoadTopic, load_topics
 from tests.e2e.product import DRAINED, Product
 from tests.frozen_nodes import fenced_broker
+from tests.notifications.receivers import LocalReceiver, local_receiver
 from tests.waiting import wait_until
 
 REFRESHED_MS = 120_000
@@ -139,14 +140,22 @@ def test_drain__proposed_from_the_list_of_brokers__takes_no_more_clicks_than_it_
 
 
 BROKEN = 3
-OF_A_BROKEN_BROKER = ("broker-down", "offline", "under-replicated", "under-min-isr", "at-min-isr")
+OF_A_BROKEN_BROKER = ("broker-down", "offline-partitions", "under-replicated", "under-min-isr", "at-min-isr")
+NOTE = "Its disk is replaced."
+OPENED, CLOSED = ("broker-down", "opened"), ("broker-down", "closed")
 
 
-def test_broker_that_is_down__is_found_and_acknowledged_with_one_click_each(
-    alice: BrowserContext, product: Product
+def test_broker_that_is_down__is_one_incident_found_and_acknowledged_with_one_click_each(
+    alice: BrowserContext,
+    product: Product,
+    new_context: Callable[..., BrowserContext],
+    admins_session: dict[str, Any],
+    receiver_on_call: LocalReceiver,
 ) -> None:
     page = alice.new_page()
     page.goto("/")
+    receiver = receiver_on_call
+    add_receiver(new_context(storage_state=admins_session).new_page(), receiver.url)
     with broken_broker(product, page):
         row = page.locator("#status-demo .finding-row[data-finding=broker-down]")
         expect(row.locator("h3")).to_contain_text(f"Broker {BROKEN} is down", timeout=REFRESHED_MS)
@@ -161,6 +170,18 @@ def test_broker_that_is_down__is_found_and_acknowledged_with_one_click_each(
         task.press(row.get_by_role("button", name="Acknowledge"))
         expect(row.locator(".finding-owner")).to_contain_text("alice")
         task.end()
+
+        folded = page.locator("#status-demo details.consequences")
+        expect(folded.locator("[data-consequence=under-replicated]")).to_have_count(1, timeout=REFRESHED_MS)
+        expect(page.locator("#status-demo .finding-row[data-finding=under-replicated]")).to_have_count(0)
+        folded.locator("summary").click()
+        expect(folded.locator("[data-consequence=under-replicated]")).to_be_visible()
+        acknowledge_for_an_hour(page, row)
+        expect(row.locator("[data-owned=until]")).to_be_visible()
+        expect(row.locator(".finding-note")).to_contain_text(NOTE)
+        expect(folded).to_have_attribute("data-state", "critical")
+        wait_until(lambda: told_of_replicas(receiver) == [OPENED], "the message of the incident", REFRESHED_MS / 1000)
+    wait_until(lambda: told_of_replicas(receiver) == [OPENED, CLOSED], "its end is told", REFRESHED_MS / 1000)
 
 
 def test_group__looked_for_from_the_board__takes_no_more_clicks_than_it_did(alice: BrowserContext) -> None:
@@ -322,8 +343,42 @@ def broken_broker(product: Product, page: Page) -> Iterator[None]:
     wait_until(lambda: is_in_sync(product), "all replicas are in sync again", REFRESHED_MS / 1000)
     product.tools.run("leader-election", "--election-type", "preferred", "--all-topic-partitions")
     page.goto("/")
-    gone = ", ".join(f"#status-demo .finding-row[data-finding={kind}]" for kind in OF_A_BROKEN_BROKER)
+    marked = [
+        f"#status-demo [data-{mark}={kind}]" for kind in OF_A_BROKEN_BROKER for mark in ("finding", "consequence")
+    ]
+    gone = ", ".join(marked)
     expect(page.locator(gone)).to_have_count(0, timeout=REFRESHED_MS)
+
+
+def add_receiver(admin: Page, url: str) -> None:
+    admin.goto("/settings/notifications/new/webhook/")
+    admin.get_by_label("Name").fill("on-call")
+    admin.get_by_label("URL").fill(url)
+    admin.get_by_role("button", name="Add receiver").click()
+    expect(admin.get_by_role("heading", level=1)).to_contain_text("on-call")
+
+
+def acknowledge_for_an_hour(page: Page, row: Locator) -> None:
+    """From the board to the page of the finding, and back."""
+    row.get_by_role("link", name="Broker").first.click()
+    owner = page.locator("#owner")
+    owner.get_by_label("Note").fill(NOTE)
+    until = datetime.now(UTC) + timedelta(hours=1)
+    owner.get_by_label("Until").fill(f"{until:%Y-%m-%dT%H:%M}")
+    owner.get_by_role("button", name="Change acknowledgement").click()
+    expect(page.locator("#note")).to_have_text(NOTE)
+    page.goto("/")
+
+
+def told_of_replicas(receiver: LocalReceiver) -> list[tuple[str, str]]:
+    """Return kind and step of the events about the broker and about partitions that lack replicas."""
+    return [(event["kind"], event["step"]) for event in receiver.events if event["kind"] in OF_A_BROKEN_BROKER]
+
+
+@pytest.fixture
+def receiver_on_call() -> Iterator[LocalReceiver]:
+    with local_receiver() as own:
+        yield own
 
 
 def is_in_sync(product: Product) -> bool:

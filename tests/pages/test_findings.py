@@ -13,11 +13,13 @@ from django.utils.html import escape
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, Role
-from kafkadash.findings.board import trend_of
-from kafkadash.findings.kinds import FindingCode
+from kafkadash.findings.board import next_step, trend_of
+from kafkadash.findings.errors import OnCallErrorCode
+from kafkadash.findings.kinds import FindingCode, FindingKind
 from kafkadash.findings.models import Finding
-from kafkadash.monitoring.models import ClusterState
-from tests.factories import NOW, BrokerFactory, judged, silent, watched
+from kafkadash.monitoring.models import BrokerState, ClusterState
+from kafkadash.notifications.errors import DeliveryErrorCode
+from tests.factories import NOW, BrokerFactory, TopicFactory, judged, silent, watched
 from tests.groups import STALLED, group_seen
 from tests.pages.conftest import Page, figures_of
 
@@ -241,3 +243,110 @@ def test_of_many_findings_the_board_shows_the_first_and_the_overview_all(get_pag
     assert figures_of(board.title) == ["10"]
     assert board.figures("#status-demo .cluster-more") == ["4"]
     assert get_page("/clusters/demo/").html.count('class="finding-row"') == 10
+
+
+class TestTerms:
+    """Note and end of an acknowledgement, as they are typed."""
+
+    @pytest.mark.parametrize(
+        ("given", "code"),
+        [
+            ({"note": "x" * 501}, OnCallErrorCode.NOTE_TOO_LONG),
+            ({"until": "2020-01-01T08:30"}, OnCallErrorCode.END_PAST),
+            ({"until": "3000-01-01T08:30"}, OnCallErrorCode.END_TOO_LATE),
+            ({"until": "2027-03-28T02:30", "time_zone": "Europe/Berlin"}, OnCallErrorCode.END_SKIPPED),
+            ({"until": "soon"}, OnCallErrorCode.END_UNREADABLE),
+            ({"snooze": "7"}, OnCallErrorCode.END_UNREADABLE),
+            ({"until": "2027-01-01T08:30", "time_zone": "Mars/Base"}, DeliveryErrorCode.TIME_ZONE_UNKNOWN),
+        ],
+        ids=["note", "past", "late", "skipped", "unreadable", "preset", "zone"],
+    )
+    def test_wrong_ones_are_refused_and_kept_in_the_form(
+        self, finding: Finding, operator: User, client_of: Callable[[User], Client], given: dict[str, str], code: str
+    ) -> None:
+        answer = client_of(operator).post(address(finding, "acknowledge/"), {"note": "Disk is on its way.", **given})
+        page = Page(answer.content.decode())
+        assert answer.status_code == 400
+        assert code in page.texts("#wrong .error-code")
+        for name, value in {"note": "Disk is on its way.", **given}.items():
+            if name != "snooze":
+                assert page.first(f"#owner [name={name}]").get("value") == value
+        assert Finding.objects.get().acknowledged_by is None
+
+    def test_a_note_for_one_that_closed_meanwhile_is_shown_again(
+        self, finding: Finding, operator: User, client_of: Callable[[User], Client]
+    ) -> None:
+        Finding.objects.update(closed_at=NOW)
+        answer = client_of(operator).post(address(finding, "acknowledge/"), {"note": "Disk <is> on its way."})
+        page = Page(answer.content.decode())
+        assert (answer.status_code, page.texts("#note-kept")) == (409, ["Disk <is> on its way."])
+
+    @pytest.mark.parametrize(
+        ("given", "mark"),
+        [({}, "yes"), ({"until": "2026-11-22T08:30"}, "until"), ({"snooze": "60"}, "snoozed")],
+        ids=["taken", "until", "snoozed"],
+    )
+    def test_all_lists_say_how_long(
+        self,
+        finding: Finding,
+        operator: User,
+        client_of: Callable[[User], Client],
+        get_page: GetPage,
+        given: dict[str, str],
+        mark: str,
+    ) -> None:
+        board = get_page("/")
+        assert [one.get("data-owned") for one in board.find(".owner-mark")] == ["no"]
+        client_of(operator).post(address(finding, "acknowledge/"), {"note": "Disk is on its way.", **given})
+        for path in ("/", "/clusters/demo/"):
+            page = get_page(path)
+            assert [one.get("data-owned") for one in page.find(".owner-mark")] == [mark]
+            assert page.texts(".finding-note") == ["olga: Disk is on its way."]
+        assert get_page(address(finding)).texts("#note") == ["Disk is on its way."]
+
+
+class TestIncidents:
+    @pytest.fixture
+    def stopped(self, db: None) -> Cluster:
+        cluster = watched("demo", under_replicated=1, under_min_isr=1)
+        TopicFactory.create(cluster=cluster, name="orders", partitions=[[0, 1, 5, [1, 3], [1], [3]]])
+        BrokerState.objects.filter(cluster=cluster, broker_id=3).update(fenced=True)
+        judged(cluster)
+        return cluster
+
+    @pytest.mark.parametrize("path", ["/", "/clusters/demo/"])
+    def test_consequences_are_folded_below_their_cause(self, stopped: Cluster, get_page: GetPage, path: str) -> None:
+        page = get_page(path)
+        assert [row.get("data-finding") for row in page.find(".finding-row")] == ["broker-down"]
+        folded = page.find("details.consequences [data-consequence]")
+        assert [row.get("data-consequence") for row in folded] == ["under-min-isr", "under-replicated"]
+        assert figures_of(page.title)[0] == "3"
+
+    def test_a_filter_shows_consequences_unfolded(self, stopped: Cluster, get_page: GetPage) -> None:
+        page = get_page("/?kind=under-replicated")
+        assert [row.get("data-finding") for row in page.find(".finding-row")] == ["under-replicated"]
+
+    def test_pages_of_both_lead_to_each_other(self, stopped: Cluster, get_page: GetPage) -> None:
+        cause, other = (Finding.objects.get(kind=kind) for kind in ("broker-down", "under-replicated"))
+        assert get_page(address(other)).links("#cause") == [address(cause)]
+        assert address(other) in get_page(address(cause)).links("#consequences")
+
+    def test_steps_of_a_broker_that_is_down_are_filled_in(self, stopped: Cluster, get_page: GetPage) -> None:
+        links = get_page(address(Finding.objects.get(kind="broker-down"))).links("#finding-facts")
+        for mode in ("drain", "replace"):
+            assert f"/changes/new/?cluster=demo&mode={mode}&brokers=3" in links
+
+
+@pytest.mark.parametrize(
+    ("kind", "scope", "url"),
+    [
+        (FindingKind.LEADER_SKEW, "3", "/clusters/demo/elections/new/"),
+        (FindingKind.RACK_VIOLATION, "", "/changes/new/?cluster=demo&mode=repair-racks"),
+        (FindingKind.DISK_FULL, "3:/data", "/changes/new/?cluster=demo&mode=balance"),
+        (FindingKind.DISK_SOON, "3:/data", "/changes/new/?cluster=demo&mode=balance"),
+    ],
+)
+def test_next_step__opens_the_change_that_mends_it(kind: FindingKind, scope: str, url: str) -> None:
+    step = next_step(Cluster(slug="demo"), kind, scope)
+    assert step is not None
+    assert step.url == url

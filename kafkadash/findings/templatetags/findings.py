@@ -2,15 +2,47 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from functools import cache
+
 from django import template
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.findings.kinds import FindingKind
 from kafkadash.findings.models import Finding
+from kafkadash.monitoring.templatetags.figures import clock, moment
+from kafkadash.monitoring.templatetags.marks import icon
 
 register = template.Library()
 
 _OF_GROUPS = (FindingKind.CONSUMER_LAG, FindingKind.CONSUMER_LOSS)
+
+
+@register.simple_tag
+def owner_mark(held: Finding, now: datetime) -> SafeString:
+    """Shape and word of an acknowledgement that is in force; ``held`` is the finding that has it."""
+    mark, shape, word, at = "yes", "check", "Acknowledged", moment(held.acknowledged_at, now)
+    if held.acknowledged_until is not None:
+        mark, at = "until", clock(held.acknowledged_until, now)
+        word = "Snoozed until" if held.snoozed else "Acknowledged until"
+    if held.snoozed:
+        mark, shape = "snoozed", "bell-off"
+    return format_html(
+        '<span class="owner-mark" data-owned="{}">{}<span>{} {}</span></span>', mark, icon(shape), word, at
+    )
+
+
+@register.simple_tag
+@cache
+def runbook_link(kind: FindingKind) -> SafeString | str:
+    """Link to the runbook; '' for a kind that only another version has."""
+    if kind not in list(FindingKind):
+        return ""
+    url = reverse("findings:runbook", args=[kind.value])
+    return format_html('<a href="{}" aria-label="Runbook: {}">Runbook</a>', url, kind.about.name)
 
 
 @register.simple_tag

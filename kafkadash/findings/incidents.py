@@ -1,0 +1,187 @@
+"""Incidents: findings with one cause, and what receivers are told of them, within the transaction of a judgement.
+
+Receivers are told of the cause, with its consequences in the same message. A consequence that stays when its cause is
+over becomes a finding of its own, and is told then unless it was before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q
+from django.urls import reverse
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.findings.causes import (
+    CLOSED_CAUSES,
+    HELD_BACK,
+    LEADERS_SETTLE,
+    CauseCandidate,
+    ExplainedFinding,
+    FindingCause,
+    find_cause,
+    may_follow,
+)
+from kafkadash.findings.facts import ClusterFacts
+from kafkadash.findings.judgement import FindingEvaluation
+from kafkadash.findings.kinds import FindingKind
+from kafkadash.findings.models import Finding, finding_path
+from kafkadash.notifications.models import EventStep, EventSubject, NotificationEvent
+from kafkadash.notifications.outbox import build_event, record_events
+
+MOST_TOLD = 20
+"""Consequences that a message lists; of the others, their number."""
+_OWN_CLOSE = (FindingKind.STALE, FindingKind.UNREACHABLE)
+
+
+@dataclass(slots=True)
+class JudgedRows:
+    """Rows of one judgement: ``alive`` are open or about to open, ``closed`` with the times of their readings."""
+
+    alive: Sequence[Finding]
+    opened: Sequence[Finding]
+    escalated: Sequence[Finding]
+    closed: Sequence[tuple[Finding, datetime]]
+    lapsed: Sequence[Finding] = ()
+    attached: list[Finding] = field(default_factory=list)
+    released: list[Finding] = field(default_factory=list)
+
+
+def only_began(row: Finding) -> bool:
+    """True where nothing was read yet of a new cluster: that the first data came closes nothing that was wrong."""
+    return row.kind in _OWN_CLOSE and row.since is None
+
+
+def store_causes(
+    cluster: Cluster, facts: ClusterFacts, evaluation: FindingEvaluation, rows: JudgedRows, now: datetime
+) -> None:
+    """Decide the cause of each open finding, and store those that changed. One query more while any is open."""
+    if not rows.alive:
+        return
+    found = {(each.kind, each.scope) for each in evaluation.found}
+    candidates = _list_candidates(cluster, rows, now)
+    known = {each.row.pk: each.row for each in candidates}
+    changed = []
+    for row in rows.alive:
+        kind = FindingKind(row.kind)
+        stored = FindingCause(known.get(row.cause_id or 0), row.cause_run)
+        finding = ExplainedFinding(kind, row.scope, (kind, row.scope) in found, stored)
+        cause = find_cause(finding, facts, candidates, now)
+        before = row.cause_id, row.cause_run
+        row.cause, row.cause_run = cause.row, cause.run
+        after = row.cause_id, row.cause_run
+        if before != after:
+            changed.append(row)
+            if after == (None, None):
+                rows.released.append(row)
+            elif before == (None, None):
+                rows.attached.append(row)
+    Finding.objects.bulk_update(changed, ["cause", "cause_run"])
+
+
+def tell_receivers(cluster: Cluster | None, facts: ClusterFacts | None, rows: JudgedRows, now: datetime) -> None:
+    """Record what receivers are told of, and free or bind the events that were held back."""
+    attached = [row for row in rows.attached if row.opened_at is not None and row not in rows.opened]
+    for row in attached:
+        # A run explains it: that is expected, and told only if it stays.
+        bound: dict[str, Any] = {"cause": _name_cause(row), "hold_until": None}
+        _held_events([row]).update(**bound, **({"routed": True} if row.cause_run else {}))
+    over = [row for row, _ in rows.closed]
+    if over or rows.escalated:
+        _held_events([*over, *rows.escalated]).update(hold_until=None)
+    record_events(_list_events(cluster, facts, rows, now))
+
+
+def _list_events(
+    cluster: Cluster | None, facts: ClusterFacts | None, rows: JudgedRows, now: datetime
+) -> Iterator[NotificationEvent]:
+    """Yield events of causes before those of their consequences."""
+    fresh = {row.pk for row in rows.opened}
+    stay = sorted(
+        (row for row in rows.released if row.opened_at is not None and row.pk not in fresh),
+        key=lambda each: (each.rank, each.scope),
+    )
+    told = _told_alone(stay)
+    for row in sorted(rows.opened, key=lambda each: (each.cause_id is not None, each.rank, each.scope)):
+        if row.cause_run or only_began(row):
+            continue
+        held = facts is not None and row.cause_id is None and may_follow(FindingKind(row.kind), facts)
+        yield _build_event(cluster, row, EventStep.OPENED, row.seen_at, rows, now + HELD_BACK if held else None)
+    for row in stay:
+        if row.public_id not in told:
+            yield _build_event(cluster, row, EventStep.OPENED, row.seen_at, rows)
+    for row in rows.escalated:
+        yield _build_event(cluster, row, EventStep.ESCALATED, row.seen_at, rows)
+    for row in rows.lapsed:
+        if row.cause_run is None:
+            yield _build_event(cluster, row, EventStep.UNACKNOWLEDGED, now, rows)
+    for row, at in rows.closed:
+        if not only_began(row):
+            yield _build_event(cluster, row, EventStep.CLOSED, at, rows)
+
+
+def _build_event(
+    cluster: Cluster | None,
+    row: Finding,
+    step: EventStep,
+    at: datetime,
+    rows: JudgedRows,
+    hold_until: datetime | None = None,
+) -> NotificationEvent:
+    return build_event(
+        cluster,
+        EventSubject.FINDING,
+        row.public_id,
+        step,
+        row.message,
+        at,
+        kind=row.kind,
+        state=row.state,
+        path=finding_path(cluster, row),
+        runbook=reverse("findings:runbook", args=[row.kind]),
+        cause=_name_cause(row),
+        consequences=_pack_consequences(own for own in rows.alive if own.cause_id == row.pk),
+        hold_until=hold_until,
+    )
+
+
+def _pack_consequences(rows: Iterable[Finding]) -> dict[str, Any] | None:
+    own = sorted(rows, key=lambda row: (row.rank, row.scope))
+    first = [
+        {"id": row.public_id, "kind": row.kind, "state": row.state, **row.message.as_json()} for row in own[:MOST_TOLD]
+    ]
+    return {"count": len(own), "first": first} if own else None
+
+
+def _name_cause(row: Finding) -> str:
+    if row.cause is not None:
+        return row.cause.public_id
+    return f"#{row.cause_run}" if row.cause_run else ""
+
+
+def _list_candidates(cluster: Cluster, rows: JudgedRows, now: datetime) -> list[CauseCandidate[Finding]]:
+    lately = Finding.objects.filter(cluster=cluster, kind__in=CLOSED_CAUSES, closed_at__gte=now - LEADERS_SETTLE)
+    own = {row.pk: (row, at) for row, at in rows.closed}
+    before = [(row, row.closed_at) for row in lately.filter(opened_at__isnull=False) if row.pk not in own]
+    open_ones = [(row, None) for row in rows.alive]
+    return [
+        CauseCandidate(FindingKind(row.kind), row.scope, row.first_seen_at, at, row)
+        for row, at in (*open_ones, *before, *own.values())
+    ]
+
+
+def _held_events(rows: Iterable[Finding]) -> Any:
+    own = [row.public_id for row in rows]
+    held = NotificationEvent.objects.filter(Q(hold_until__isnull=False), routed=False, subject=EventSubject.FINDING)
+    return held.filter(subject_id__in=own)
+
+
+def _told_alone(rows: Collection[Finding]) -> set[str]:
+    """Return the public ids of findings that receivers were told of, or are about to be, without a cause."""
+    if not rows:
+        return set()
+    opened = NotificationEvent.objects.filter(subject=EventSubject.FINDING, step=EventStep.OPENED, cause="")
+    return set(opened.filter(subject_id__in=[row.public_id for row in rows]).values_list("subject_id", flat=True))
