@@ -1004,7 +1004,11 @@ def finding(request: HttpRequest, slug: str, finding_id: str) -> HttpResponse:
     """The permalink of a finding; it goes on saying what was wrong, and from when to when, after it closed."""
     cluster = cluster_for(request, slug, VIEW)
     row = _get_finding(slug, finding_id)
-    return _render_finding(request, cluster, row, AcknowledgementForm(now=timezone.now()))
+    now = timezone.now()
+    held = _open_cause(row) or row
+    until = held.acknowledged_until
+    initial = {"note": held.acknowledge_note, "until": f"{until:%Y-%m-%dT%H:%M}" if until and until > now else ""}
+    return _render_finding(request, cluster, row, AcknowledgementForm(now=now, initial=initial))
 
 
 def _render_finding(
