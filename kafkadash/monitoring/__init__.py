@@ -7,6 +7,8 @@ PUBLIC_MODULES = (
     "canary.samples",
     "catch_up.pages",
     "cluster_bar",
+    "cluster_events.rules",
+    "cluster_events.store",
     "collection",
     "configs",
     "eligible_replicas",

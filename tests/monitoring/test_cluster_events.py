@@ -66,6 +66,7 @@ def test_broker__that_is_fenced__is_one_event_of_all_its_leaders(
 
     event = only_event(EventCode.LEADERS_FAILED_OVER)
     assert (event.count, event.brokers, event.not_before) == (MOST_DETAILS + 10, [1, 2, 3], before)
+    assert before is not None
     assert event.at - before == timedelta(seconds=30)
     assert event.data["values"] | {"to": dict(event.data["values"]["to"])} == {
         "broker": 1,
@@ -199,7 +200,7 @@ def test_controllers__elected_between_readings__are_one_event_with_both_epochs(
 
 @pytest.mark.usefixtures("db")
 def test_retention__of_events__is_by_age_and_by_number(cluster: Cluster) -> None:
-    now = CollectorRun.objects.first().next_at
+    now = CollectorRun.objects.get(kind="metadata").next_at
     for days in (1, 2, 3, 100):
         ClusterEvent.objects.create(
             cluster=cluster, kind="topics", code="topics-created", at=now - timedelta(days=days), count=1

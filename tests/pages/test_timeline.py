@@ -17,6 +17,7 @@ from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.changes.models import ChangeRequest, Review, ReviewVerdict
 from kafkadash.clusters.models import Cluster
 from kafkadash.findings.models import Finding
+from kafkadash.kafka.throttles import LEADER_RATE
 from kafkadash.monitoring.cluster_events import rules
 from kafkadash.monitoring.cluster_events.rules import (
     BrokerSighting,
@@ -72,7 +73,7 @@ def draft_all() -> list[EventDraft]:
             (up, BrokerSighting(3, True, False, "k:9093", "a")),
         ]
     )
-    rate = rules.RATES[0]
+    rate = LEADER_RATE
     configs = [
         event
         for code, name in (
