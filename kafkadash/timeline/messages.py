@@ -9,8 +9,8 @@ from kafkadash.monitoring.cluster_events.rules import EventCode
 from kafkadash.timeline.errors import TimelineCode, TimelineErrorCode
 
 _LEADERS = "{count:# leader|# leaders}"
-_TOPICS = "{count:topic|# topics} {names:names}"
-_GROUPS = "{count:group|# groups} {names:names}"
+_TOPICS = "{count:topic|topics} {names:names}"
+_GROUPS = "{count:group|groups} {names:names}"
 
 EVENT_MESSAGES: Mapping[EventCode, MessageTemplate] = {
     EventCode.LEADERS_FAILED_OVER: MessageTemplate(f"Broker {{broker}} was down: {_LEADERS} moved to other brokers."),
@@ -27,21 +27,19 @@ EVENT_MESSAGES: Mapping[EventCode, MessageTemplate] = {
         "Broker {broker} kept {count:# partition|# partitions} with a new leader epoch."
     ),
     EventCode.CONTROLLER_ELECTED: MessageTemplate("Controller {after} was elected in epoch {epoch}."),
-    EventCode.BROKERS_JOINED: MessageTemplate("{count:Broker|# brokers} {names:names} joined."),
-    EventCode.BROKERS_LEFT: MessageTemplate("{count:Broker|# brokers} {names:names} left: no longer registered."),
-    EventCode.BROKERS_FENCED: MessageTemplate("{count:Broker|# brokers} {names:names} went down (fenced)."),
-    EventCode.BROKERS_UNFENCED: MessageTemplate("{count:Broker|# brokers} {names:names} came back (unfenced)."),
+    EventCode.BROKERS_JOINED: MessageTemplate("{count:Broker|Brokers} {names:names} joined."),
+    EventCode.BROKERS_LEFT: MessageTemplate("{count:Broker|Brokers} {names:names} left: no longer registered."),
+    EventCode.BROKERS_FENCED: MessageTemplate("{count:Broker|Brokers} {names:names} went down (fenced)."),
+    EventCode.BROKERS_UNFENCED: MessageTemplate("{count:Broker|Brokers} {names:names} came back (unfenced)."),
     EventCode.BROKERS_REPLACED: MessageTemplate(
-        "{count:Broker|# brokers} {names:names} {count:has|have} another address or rack."
+        "{count:Broker|Brokers} {names:names} {count:has|have} another address or rack."
     ),
-    EventCode.TOPICS_CREATED: MessageTemplate("{count:Topic|# topics} {names:names} created."),
-    EventCode.TOPICS_DELETED: MessageTemplate(
-        "{count:Topic|# topics} {names:names} deleted, or hidden from kafkadash."
-    ),
-    EventCode.TOPICS_RECREATED: MessageTemplate("{count:Topic|# topics} {names:names} deleted and created again."),
-    EventCode.PARTITIONS_ADDED: MessageTemplate("Partitions added to {count:topic|# topics} {names:names}."),
+    EventCode.TOPICS_CREATED: MessageTemplate("{count:Topic|Topics} {names:names} created."),
+    EventCode.TOPICS_DELETED: MessageTemplate("{count:Topic|Topics} {names:names} deleted, or hidden from kafkadash."),
+    EventCode.TOPICS_RECREATED: MessageTemplate("{count:Topic|Topics} {names:names} deleted and created again."),
+    EventCode.PARTITIONS_ADDED: MessageTemplate("Partitions added to {count:topic|topics} {names:names}."),
     EventCode.TOPIC_CONFIGS: MessageTemplate(f"{{keys:names}} changed on {_TOPICS}."),
-    EventCode.BROKER_CONFIGS: MessageTemplate("{keys:names} changed on {count:broker|# brokers} {names:names}."),
+    EventCode.BROKER_CONFIGS: MessageTemplate("{keys:names} changed on {count:broker|brokers} {names:names}."),
     EventCode.DEFAULT_CONFIGS: MessageTemplate("{keys:names} changed in the default of all brokers."),
     EventCode.MORE_CONFIGS: MessageTemplate("Configs changed on {count:# more resource|# more resources}."),
     EventCode.THROTTLES_SET: MessageTemplate("Throttle set on {subjects}."),
