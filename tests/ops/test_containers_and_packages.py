@@ -193,7 +193,7 @@ def test_a_service_gets_only_the_secrets_it_needs(name: str) -> None:
         "pipeline": set(),
         "beat": queue,
         "worker-tick": queue | signing,
-        "worker-notify": queue | {"FIELD_KEYS", "EMAIL_URL"},
+        "worker-notify": queue | {"FIELD_KEYS", "EMAIL_URL", "DEAD_MAN_URL"},
         "web": queue | signing | {"FIELD_KEYS", "METRICS_TOKEN"},
     }
     given = set(SERVICES[name]["environment"]) & set(SECRET_NAMES)
