@@ -48,7 +48,7 @@ from tests.groups import NEW, NONE, STALLED, WELL, group_seen, point
 from tests.history_rows import handed_back
 from tests.kept_rows import kept
 from tests.pages.conftest import Page, text_of
-from tests.pages.test_query_counts import PAGES, SETTINGS
+from tests.pages.test_query_counts import PAGES, SETTINGS, open_product_finding
 
 CELL = re.compile(r"<(td|th|dd|dt)\b[^>]*>(.*?)</\1>", re.DOTALL)
 SAYS_WITHOUT_TEXT = re.compile(r"aria-label=|role=\"img\"|<(input|select|textarea|button)\b")
@@ -156,6 +156,8 @@ def test_each_cell_says_something(
     name: str, demo: Cluster, operator: User, get_page: Callable[[str], Page], parcels: object
 ) -> None:
     address = PAGES[name]
+    if name == "product_finding":
+        open_product_finding()
     change = propose(demo, operator).pk if "{change}" in address else 0
     run = _run(demo, operator) if "{run}" in address else 0
     if name == "run_give_up":  # a page of what is being cancelled on a cluster that does not answer

@@ -149,7 +149,7 @@ def _add_receiver(name: str, cluster: Cluster) -> None:
     NotificationItem.objects.create(delivery=message, event=event, target=target)
 
 
-def _open_product_finding() -> None:
+def open_product_finding() -> None:
     Finding.objects.create(
         public_id="f-own",
         kind=FindingKind.RECEIVER_FAILS,
@@ -179,7 +179,7 @@ def _counted() -> dict[str, list[int | Exception]]:
     ReassignmentFactory.create(cluster=demo, public_id="r-demo")
     reader = group_seen(demo, "reader", {("payments.ledger", n): STALLED for n in range(30)}, point_at=NOW)
     expect_rounds()
-    _open_product_finding()
+    open_product_finding()
     listed = "follower.replication.throttled.replicas"
     ThrottleFactory.create(cluster=demo, resource="topic", name="cart.events", key=listed, value="*")
     change = propose(demo, operator, approvals_needed=30)
