@@ -78,15 +78,22 @@ def _run(failing: LocalReceiver, working: LocalReceiver) -> dict[str, float]:
 
 def _record(cluster: Any, number: int) -> str:
     from kafkadash.core.messages import coded
-    from kafkadash.findings.kinds import FindingKind
-    from kafkadash.findings.messages import FindingCode
+    from kafkadash.findings.kinds import FindingCode, FindingKind
     from kafkadash.notifications.models import EventStep, EventSubject
     from kafkadash.notifications.outbox import build_event, record_events
 
     subject = f"f-{number}"
     message = coded(FindingCode.RECORDS_LOST, group=f"service-{number}", records=number)
-    about = {"kind": FindingKind.CONSUMER_LAG.value, "state": "critical"}
-    event = build_event(cluster, EventSubject.FINDING, subject, EventStep.OPENED, message, datetime.now(UTC), **about)
+    event = build_event(
+        cluster,
+        EventSubject.FINDING,
+        subject,
+        EventStep.OPENED,
+        message,
+        datetime.now(UTC),
+        kind=FindingKind.CONSUMER_LAG,
+        state="critical",
+    )
     record_events([event])
     return subject
 

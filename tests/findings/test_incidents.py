@@ -207,25 +207,25 @@ class TestAcknowledgement:
         return open_finding(DOWN)
 
     def test_one_is_for_all_findings_of_the_incident(
-        self, incident: Finding, operator: User, rf: RequestFactory
+        self, demo: Cluster, incident: Finding, operator: User, rf: RequestFactory
     ) -> None:
         terms = AcknowledgementTerms("On it.", self.UNTIL)
         assert acknowledge(open_finding(LACKING), operator, rf.post("/"), NOW, terms) == incident
-        rows = summarize_cluster(incident.cluster, NOW).findings
+        rows = summarize_cluster(demo, NOW).findings
         assert {row.owner for row in rows} == {operator.get_username()}
         release(open_finding(REFUSING), operator, rf.post("/"))
         assert open_finding(DOWN).acknowledged_by is None
 
     def test_it_ends_by_itself_and_the_finding_is_told_again(
-        self, incident: Finding, target: NotificationTarget, operator: User, rf: RequestFactory
+        self, demo: Cluster, incident: Finding, target: NotificationTarget, operator: User, rf: RequestFactory
     ) -> None:
         told(target)
         acknowledge(incident, operator, rf.post("/"), NOW, AcknowledgementTerms("", self.UNTIL, snoozed=True))
-        (head,) = (each.row for each in summarize_cluster(incident.cluster, NOW).incidents)
+        (head,) = (each.row for each in summarize_cluster(demo, NOW).incidents)
         assert head is not None
         assert head.acknowledged == incident
         later = self.UNTIL + timedelta(seconds=1)
-        incident.cluster.collector_runs.update(succeeded_at=later)
+        demo.collector_runs.update(succeeded_at=later)
         assert judge_ages(self.UNTIL - timedelta(seconds=1)) == []
         assert judge_ages(later) == ["demo"]
         row = open_finding(DOWN)
@@ -235,12 +235,12 @@ class TestAcknowledgement:
         assert [event.action for event in actions] == ["finding.snoozed", "finding.lapsed"]
 
     def test_a_consequence_that_becomes_a_finding_of_its_own_has_no_owner(
-        self, incident: Finding, operator: User, rf: RequestFactory
+        self, demo: Cluster, incident: Finding, operator: User, rf: RequestFactory
     ) -> None:
         acknowledge(incident, operator, rf.post("/"), NOW)
-        stop(incident.cluster, stopped=False)
-        read(incident.cluster)
-        assert {row.owner for row in summarize_cluster(incident.cluster, NOW).findings} == {""}
+        stop(demo, stopped=False)
+        read(demo)
+        assert {row.owner for row in summarize_cluster(demo, NOW).findings} == {""}
 
 
 @pytest.mark.parametrize(
