@@ -27,6 +27,7 @@ from tests.agreement.runs import Requests
 from tests.agreement.tools import Tools
 from tests.kafka_configs import alter
 from tests.kafka_releases import has_quorum
+from tests.waiting import wait_until
 
 _names = itertools.count(1)
 UNTHROTTLED = 1_000_000_000  # bytes per second
@@ -111,6 +112,9 @@ def make_topic(playground: KafkaPlayground) -> TopicMaker:
     def make(placement: Sequence[Sequence[int]], mib: float = 0) -> str:
         name = f"agreement-{next(_names)}"
         load_topics(playground.bootstrap, [LoadTopic(name, placement=placement, fill_bytes=int(mib * 1024 * 1024))])
+        if not has_quorum():
+            tools = Tools(playground)
+            wait_until(lambda: tools.replicas(name) == tuple(placement[0]), f"every broker knows {name}", 30)
         return name
 
     return make

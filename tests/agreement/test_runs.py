@@ -246,7 +246,13 @@ def test_a_topic_deleted_and_made_again_while_it_moves__ends_its_rows_and_nothin
     run.until_moving(topic)
     tools.run("topics", "--delete", "--topic", topic)
     wait_until(lambda: tools.replicas(topic) == (), "it is deleted", 30)
-    load_topics(playground.bootstrap, [LoadTopic(topic, placement=[[1, 2]])])
+
+    def is_made_again() -> bool:
+        """Beside ZooKeeper the name stays in use until the controller has removed the topic that had it."""
+        load_topics(playground.bootstrap, [LoadTopic(topic, placement=[[1, 2]])])
+        return tools.replicas(topic) == (1, 2)
+
+    wait_until(is_made_again, "a topic has its name", 60)
     run.until(lambda: run.row(topic).state == "topic_deleted", "its row ends")
     # Beside ZooKeeper a broker may not yet know the new one.
     assert run.row(topic).reason in (TopicCreatedAgain(topic), *(() if has_quorum() else (TopicDeleted(topic),)))
@@ -254,7 +260,7 @@ def test_a_topic_deleted_and_made_again_while_it_moves__ends_its_rows_and_nothin
     run.until_it_is(RequestState.DONE)
     assert run.execution.outcome == RunOutcome.EXCEPTIONS
     assert run.row(other).state == "done"
-    assert tools.topics("--topic", topic)[topic].partitions[0].replicas == (1, 2)
+    wait_until(lambda: tools.replicas(topic) == (1, 2), "the new one is known", 30)
     assert tools.throttles(topic, 1, 2, 3) == {}
 
 

@@ -139,8 +139,8 @@ def test_others_had_set_something(
     run.steps()
     both = "*" if set_before == "*" else "7:1,0:2,8:3,0:1,0:3"
     wait_until(lambda: value(tools, topic, LEADER_LIST) == both, "ours beside theirs", 10)
-    assert {value(tools, broker, LEADER_RATE) for broker in (1, 2, 3)} == {str(OURS)}
-    assert {value(tools, broker, FOLLOWER_RATE) for broker in (1, 2, 3)} == {str(OURS)}
+    rates = [(broker, key) for broker in (1, 2, 3) for key in (LEADER_RATE, FOLLOWER_RATE)]
+    wait_until(lambda: {value(tools, broker, key) for broker, key in rates} == {str(OURS)}, "all brokers apply it", 10)
     run.clears()
     prints_again(tools, before)
     assert tools.run("configs", "--describe", "--entity-type", "topics", "--entity-name", topic) == text

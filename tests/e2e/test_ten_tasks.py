@@ -352,10 +352,10 @@ def broken_broker(product: Product, page: Page) -> Iterator[None]:
 
 def add_receiver(admin: Page, url: str) -> None:
     admin.goto("/settings/notifications/new/webhook/")
-    admin.get_by_label("Name").fill("on-call")
+    admin.get_by_label("Name").fill("incidents")
     admin.get_by_label("URL").fill(url)
     admin.get_by_role("button", name="Add receiver").click()
-    expect(admin.get_by_role("heading", level=1)).to_contain_text("on-call")
+    expect(admin.get_by_role("heading", level=1)).to_contain_text("incidents")
 
 
 def acknowledge_for_an_hour(page: Page, row: Locator) -> None:
