@@ -72,7 +72,7 @@ TABLE: Mapping[str, Row] = {
     "timeline:before_finding": page(get=302),
     "findings:acknowledge": form("opa", 302),
     "findings:release": form("opa", 302),
-    "findings:product_finding": Row("signed in", get=404),
+    "findings:product_finding": Row("signed in"),
     "findings:runbooks": Row("signed in"),
     "findings:runbook": Row("signed in"),
     "monitoring:quorum": page(),

@@ -181,7 +181,8 @@ def test_broker_that_is_down__is_one_incident_found_and_acknowledged_with_one_cl
         expect(row.locator(".finding-note")).to_contain_text(NOTE)
         expect(folded).to_have_attribute("data-state", "critical")
         wait_until(lambda: told_of_replicas(receiver) == [OPENED], "the message of the incident", REFRESHED_MS / 1000)
-    wait_until(lambda: told_of_replicas(receiver) == [OPENED, CLOSED], "its end is told", REFRESHED_MS / 1000)
+    # What is still open a minute after the broker is back is sent as a finding of its own.
+    wait_until(lambda: told_of_replicas(receiver)[:2] == [OPENED, CLOSED], "its end is told", REFRESHED_MS / 1000)
 
 
 def test_group__looked_for_from_the_board__takes_no_more_clicks_than_it_did(alice: BrowserContext) -> None:
