@@ -315,7 +315,7 @@ KEEP_QUORUM_HOURS = env.float("KEEP_QUORUM_HOURS", default=24)
 KEEP_LEADERS_HOURS = env.float("KEEP_LEADERS_HOURS", default=24 * 30)
 KEEP_GONE_HOURS = env.float("KEEP_GONE_HOURS", default=24 * 30)
 KEEP_ENDED_REASSIGNMENTS_HOURS = env.float("KEEP_ENDED_REASSIGNMENTS_HOURS", default=24 * 30)
-# What collectors found between two readings, for the timeline; of one cluster at most so many.
+# Events of the timeline that collectors found between two readings, and the most that are kept of one cluster.
 KEEP_EVENTS_HOURS = env.float("KEEP_EVENTS_HOURS", default=24 * 90)
 MOST_EVENTS = env.int("MOST_EVENTS", default=500_000)
 KEEP_CLOSED_FINDINGS_HOURS = env.float("KEEP_CLOSED_FINDINGS_HOURS", default=24 * 90)

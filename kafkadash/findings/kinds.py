@@ -97,7 +97,7 @@ class FactSource(StrEnum):
     READING = "reading"
     """Not read from the cluster: which kinds of facts were ever read completely."""
     PRODUCT = "product"
-    """Of no cluster: tasks of kafkadash, and receivers of notifications. Judged by ``services.judge_product``."""
+    """Tasks of kafkadash and receivers of notifications; no cluster. Judged by ``services.judge_product``."""
     AGES = "ages"
     """Not read from the cluster: what kafkadash knows about its own reading. Judged whenever it is looked at."""
 

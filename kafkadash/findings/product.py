@@ -36,7 +36,7 @@ from kafkadash.findings.runbooks import read_runbook
 from kafkadash.notifications.models import NotificationMessage, NotificationTarget
 from kafkadash.watchdog.models import ScheduledTask
 from kafkadash.watchdog.rounds import load_rounds
-from kafkadash.watchdog.rules import AUDIT, AUDITED, TaskRound, list_blockers
+from kafkadash.watchdog.rules import AUDIT, AUDITED, TaskRound
 
 _OLD_AFTER = timedelta(seconds=AUDITED[AUDIT].limit_s)
 
@@ -164,8 +164,7 @@ def _read_finding(document: Mapping[str, Any]) -> Finding:
 def list_overdue(rounds: list[TaskRound], now: datetime) -> list[JudgedFinding]:
     """Return the overdue tasks. Where nobody audits, that says it all: beat and all workers are silent."""
     found = list(overdue_tasks(ProductFacts(tuple(rounds)), now))
-    audit = [each for each in found if each.scope == AUDIT]
-    return audit or [each for each in found if not list_blockers(each.scope) & {other.scope for other in found}]
+    return [each for each in found if each.scope == AUDIT] or found
 
 
 @require_safe

@@ -32,9 +32,9 @@ from kafkadash.findings.kinds import FindingKind
 from kafkadash.findings.models import Finding
 from kafkadash.monitoring.cluster_bar import cluster_bar
 from kafkadash.monitoring.models import CollectorKind, GroupState
-from kafkadash.timeline.asked import PERIODS, TimelineQuery, address_before
 from kafkadash.timeline.entries import BUCKETS, EntryKind, KindCount, TimelineEntry, TimeSpan, count_kinds
 from kafkadash.timeline.errors import TimelineErrorCode
+from kafkadash.timeline.parameters import PERIODS, TimelineQuery, address_before
 from kafkadash.timeline.sources import read_timeline
 
 PAGE_SIZE = 100

@@ -316,7 +316,7 @@ _ENDED: Mapping[str, TimelineCode] = {
 OTHERS = "others"
 
 
-class Reassignments:
+class StoredReassignments:
     """Reassignments that began or ended: those of a run are one entry, those of others one for each short interval."""
 
     def read_span(self, scope: TimelineScope, span: TimeSpan, most: int) -> SourceReading:
@@ -388,7 +388,7 @@ class Reassignments:
         )
 
 
-SOURCES: Sequence[TimelineSource] = (CollectorEvents(), StoredFindings(), ChangeSteps(), Reassignments())
+SOURCES: Sequence[TimelineSource] = (CollectorEvents(), StoredFindings(), ChangeSteps(), StoredReassignments())
 
 
 @dataclass(frozen=True, slots=True)

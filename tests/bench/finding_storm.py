@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tests.bench.bars import Bar, at_most, percentile
-from tests.bench.board import LIMIT_MS, LIMIT_QUERIES, sign_in_viewer
+from tests.bench.board import LIMIT_MS, LIMIT_QUERIES, keep_fresh, sign_in_viewer
 from tests.bench.server import empty_database
 
 CLUSTERS, GROUPS = 50, 10
@@ -89,7 +89,7 @@ def _open_all(clusters: list[Any], client: Any) -> tuple[list[float], int]:
     took: list[float] = []
     began = time.monotonic()
     for number, cluster in enumerate(clusters):
-        _keep_fresh()
+        keep_fresh()
         judged(cluster, datetime.now(UTC))
         route_events(datetime.now(UTC))
         while time.monotonic() - began < WITHIN_S * (number + 1) / len(clusters):
@@ -103,15 +103,3 @@ def _open_all(clusters: list[Any], client: Any) -> tuple[list[float], int]:
     items = sum(message.items.count() for message in told)
     assert items == FINDINGS, f"messages tell of {items} findings, not of {FINDINGS}"
     return took, told.count()
-
-
-def _keep_fresh() -> None:
-    """Time goes on while this runs; the data shown shall not grow old meanwhile."""
-    from kafkadash.findings.models import Finding, Judgement
-    from kafkadash.monitoring.models import CollectorRun, GroupState
-
-    now = datetime.now(UTC)
-    GroupState.objects.update(taken_at=now)
-    Finding.objects.update(seen_at=now)
-    CollectorRun.objects.update(succeeded_at=now)
-    Judgement.objects.update(judged_at=now)

@@ -26,7 +26,7 @@ EVERY_S = 10.0
 """Between two events: fewer than a storm, so that each is a message."""
 WAYS = (Answering.ERROR, Answering.HANG, Answering.RESET)
 THREADS = 2
-"""Of the service worker-notify."""
+"""Threads of the service worker-notify."""
 WORKING_S = 5.0
 """Longest time until the receiver that works has a message, 95th percentile."""
 AFTER_S = 300.0

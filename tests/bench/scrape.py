@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tests.bench.bars import Bar, at_most, percentile
+from tests.bench.board import keep_fresh
 from tests.bench.server import empty_database
 
 CLUSTERS, GROUPS = 10, 5_000
@@ -42,7 +43,7 @@ def measure() -> list[Bar]:
             for name, headers in FORMATS.items():
                 took, size = [], 0
                 for _ in range(SCRAPES):
-                    _keep_fresh()
+                    keep_fresh()
                     began = time.perf_counter()
                     content = _scrape(client, headers)
                     took.append(1000 * (time.perf_counter() - began))
@@ -109,15 +110,3 @@ def _fill_groups(clusters: list[Any], number: int) -> None:
         )
         for n in range(number)
     )
-
-
-def _keep_fresh() -> None:
-    """Time goes on while this runs; the data shown shall not grow old meanwhile."""
-    from kafkadash.findings.models import Finding, Judgement
-    from kafkadash.monitoring.models import CollectorRun, GroupState
-
-    now = datetime.now(UTC)
-    CollectorRun.objects.update(succeeded_at=now)
-    GroupState.objects.update(taken_at=now)
-    Judgement.objects.update(judged_at=now)
-    Finding.objects.update(seen_at=now)

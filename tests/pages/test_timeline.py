@@ -45,7 +45,7 @@ def minutes(number: float) -> Any:
 
 
 def draft_all() -> list[EventDraft]:
-    """One event of each code, as the rules make them."""
+    """Store an event of each code, as the rules make them."""
     leaders = LeaderChanges([2, 3])
     for number, (old, new, before, after) in enumerate(
         (

@@ -5,7 +5,7 @@ from django.db.models import F
 
 
 def take_over_reads(apps: Any, _editor: Any) -> None:
-    """Nobody recorded gaps before: what was read counts as complete, so that no finding opens about it."""
+    """Take reads from before gaps were recorded for complete ones, so that no finding opens about them."""
     runs = apps.get_model("monitoring", "CollectorRun").objects.filter(complete_at=None)
     runs.update(complete_at=F("succeeded_at"))
 

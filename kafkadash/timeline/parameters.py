@@ -1,4 +1,4 @@
-"""What the address of a timeline asks for: span, kinds, and broker, topic or group."""
+"""Parameters in the address of a timeline: span, kinds, and broker, topic or group."""
 
 from __future__ import annotations
 
