@@ -97,11 +97,21 @@ def test_timeline__of_elections_topics_and_moves__agrees_with_the_metadata_log(
     topic, moving = make_topic([[3, 2, 1], [2, 1, 3], [3, 1, 2]]), make_topic([[1, 2]], mib=2)
     wait_until(tools.in_sync, "every replica is in sync", 60)
     refresh(CollectorKind.METADATA)
+
+    def read_leaders(expected: Sequence[int]) -> None:
+        """Refreshes until a broker has applied the elections that the controller has written."""
+
+        def leaders() -> list[int]:
+            refresh(CollectorKind.METADATA)
+            return [row[1] for row in TopicState.objects.get(cluster=cluster, name=topic).partitions]
+
+        wait_until(lambda: leaders() == expected, f"{topic} is led by {expected}", 60)
+
     with fenced_broker(playground, AWAY):
-        refresh(CollectorKind.METADATA)
+        read_leaders([2, 2, 1])
     wait_until(lambda: not tools.fenced(AWAY) and tools.in_sync(), "broker 3 is back", 60)
     tools.run("leader-election", "--election-type", "preferred", "--all-topic-partitions")
-    refresh(CollectorKind.METADATA)
+    read_leaders([3, 2, 3])
     mover.start(moving, [1, 3], throttle=SLOW)
     refresh(CollectorKind.REASSIGNMENTS)
 
