@@ -127,6 +127,7 @@ INSTALLED_APPS = [
     "kafkadash.broker_life",
     "kafkadash.throttle_removal",
     "kafkadash.move_cancels",
+    "kafkadash.maintenance",
     "kafkadash.findings",
     "kafkadash.timeline",
     "kafkadash.live",

@@ -12,6 +12,7 @@ from kafkadash.clusters.access import public, signed_in
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("kafkadash.findings.urls")),
     path("", include("kafkadash.timeline.urls")),
+    path("", include("kafkadash.maintenance.urls")),
     path("", include("kafkadash.monitoring.urls")),
     path("", include("kafkadash.history.urls")),
     path("", include("kafkadash.changes.urls")),

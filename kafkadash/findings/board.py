@@ -16,7 +16,9 @@ from http import HTTPStatus
 from typing import Any, Self, TypedDict
 from urllib.parse import urlencode
 
+from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Count, F, FilteredRelation, OuterRef, Q, Subquery
+from django.db.models.functions import JSONObject
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import NoReverseMatch, reverse
@@ -68,6 +70,7 @@ from kafkadash.findings.models import Finding
 from kafkadash.findings.product import ProductRow, load_product_rows
 from kafkadash.findings.runbooks import fill_commands, read_runbook
 from kafkadash.findings.stored_facts import age_facts, count_refusing, partition_facts
+from kafkadash.maintenance.models import QuietPeriod, QuietPurpose, QuietStage, describe_scope
 from kafkadash.monitoring.brokers import brokers_context, name_gone
 from kafkadash.monitoring.cluster_bar import cluster_bar
 from kafkadash.monitoring.freshness import (
@@ -298,11 +301,26 @@ class FindingRow:
         return self.kind.about.state
 
     @property
+    def quiet(self) -> QuietPeriod | None:
+        """Window or silence that covers it now; of a closed finding, None."""
+        period = self.row.quiet if self.row and self.row.closed_at is None else None
+        return period if period is not None and period.is_in_force(self.now) else None
+
+    @property
+    def expected(self) -> bool:
+        """Return whether a maintenance window covers it."""
+        return (quiet := self.quiet) is not None and not quiet.is_silence
+
+    @property
     def state(self) -> HealthState:
+        if self.expected:
+            return HealthState.MAINTENANCE
         return HealthState.UNKNOWN if self.old else self.own_state
 
     @property
     def word(self) -> str:
+        if self.expected:
+            return "Expected"
         return f"Was {self.own_state.word}" if self.old else self.kind.about.word
 
     @property
@@ -540,12 +558,22 @@ class RunningChange:
 
 
 @dataclass(frozen=True, slots=True)
+class CurrentWindow:
+    """Maintenance window that is in force; ``about`` is "broker 3" or "rack a", and '' for the whole cluster."""
+
+    about: str
+    ends_at: datetime
+    reason: str
+    author: str
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterStanding:
     """A cluster with its stored figures and its findings, most urgent first.
 
     ``figures`` is an unsaved, empty row before the first refresh. ``moving`` is None while nobody has looked.
     ``silent``: brokers that do not answer. ``running``: the change that is run there. ``ensemble``: what ZooKeeper
-    told, None where it was never asked.
+    told, None where it was never asked. ``windows``: maintenance that is in force, the one that ends last first.
     """
 
     cluster: Cluster
@@ -561,6 +589,16 @@ class ClusterStanding:
     silent: int
     running: RunningChange | None
     last_closed_at: datetime | None
+    windows: tuple[CurrentWindow, ...] = ()
+
+    @property
+    def quiet(self) -> bool:
+        """Return whether there is nothing to see: all is well, or nobody watches."""
+        return self.state is HealthState.OK or not self.cluster.enabled
+
+    @property
+    def word(self) -> str:
+        return "maintenance" if self.state is HealthState.MAINTENANCE and self.cluster.enabled else self.state.word
 
     @property
     def title(self) -> str:
@@ -634,17 +672,23 @@ def rank_clusters(
     away = BrokerState.objects.filter(SILENT, cluster=OuterRef("pk")).order_by().values("cluster")
     active = FilteredRelation("executions", condition=Q(executions__active=True))
     moved = ReassignmentSnapshot.objects.filter(cluster=OuterRef("pk"), outcome=MoveOutcome.RUNNING).order_by()
+    maintained = QuietPeriod.objects.filter(
+        cluster=OuterRef("pk"), purpose=QuietPurpose.MAINTENANCE, begins_at__lte=now, ends_at__gt=now
+    ).exclude(stage=QuietStage.OVER)
+    columns = {name: F(name) for name in ("broker", "rack", "ends_at", "reason", "author_name")}
     seen = held.annotate(
+        maintained=ArraySubquery(maintained.order_by("-ends_at").values(json=JSONObject(**columns))),
         silent=Subquery(away.annotate(number=Count("pk")).values("number")),
         moving=Subquery(moved.values("cluster").annotate(number=Count("pk")).values("number")),
         active_run=active,
     )
-    figures, judged, trends, silent, moves, running = {}, {}, {}, {}, {}, {}
+    figures, judged, trends, silent, moves, running, windows = {}, {}, {}, {}, {}, {}, {}
     ensembles: dict[int, ZooKeeperState | None] = {}
     for row in seen.select_related(*_JOINED).defer(*_NOT_SHOWN, *_NOT_OF_RUNS, *_PENDING):
         run = getattr(row, "active_run", None)
         running[row.pk] = RunningChange(run.request, summarize_run(run, run.request, now), now) if run else None
         silent[row.pk] = row.silent or 0
+        windows[row.pk] = tuple(map(_read_window, row.maintained))
         moves[row.pk] = row.moving or 0
         figures[row.pk] = getattr(row, "state", None)
         judged[row.pk] = getattr(row, "judgement", None)
@@ -676,9 +720,16 @@ def rank_clusters(
                 silent=silent.get(pk, 0),
                 running=running.get(pk),
                 last_closed_at=judgement.last_closed_at if judgement else None,
+                windows=windows.get(pk, ()),
             )
         )
     return sorted(result, key=lambda standing: standing.urgency)
+
+
+def _read_window(document: Mapping[str, Any]) -> CurrentWindow:
+    about = describe_scope(document["broker"], document["rack"])
+    ends_at = datetime.fromisoformat(document["ends_at"])
+    return CurrentWindow(about, ends_at, document["reason"], document["author_name"])
 
 
 def summarize_cluster(cluster: Cluster, now: datetime, known: CollectionFreshness | None = None) -> ClusterStanding:
@@ -700,13 +751,10 @@ def _rolled_up(cluster: Cluster, rows: Iterable[FindingRow]) -> HealthState:
 def _open_findings(clusters: Iterable[int]) -> dict[int | None, list[Finding]]:
     found: dict[int | None, list[Finding]] = defaultdict(list)
     rows = Finding.objects.filter(cluster__in=clusters, closed_at=None, opened_at__isnull=False)
-    for row in rows.select_related("acknowledged_by"):
+    for row in rows.select_related("acknowledged_by", "quiet"):
         found[row.cluster_id].append(row)
     return found
 
-
-QUIET = frozenset({HealthState.OK, HealthState.MAINTENANCE})
-"""States in which there is nothing to do: the cluster takes one line."""
 
 MOST_LISTED = 100
 """Consequences on the page of a finding."""
@@ -786,9 +834,10 @@ class StatusBoard:
 
     @property
     def title(self) -> str:
-        if self.product and self.state in QUIET:
+        if self.product and (not self.all or self.all[0].quiet):
             return write_headline("kafkadash", self.product[0].state, [row.point for row in self.product])
-        return board_headline([s.state for s in self.all], self.all[0].title if self.all else "")
+        unwatched = sum(not s.cluster.enabled for s in self.all)
+        return board_headline([s.state for s in self.all], self.all[0].title if self.all else "", unwatched)
 
     @property
     def state(self) -> HealthState:
@@ -800,11 +849,11 @@ class StatusBoard:
 
     @property
     def loud(self) -> list[ClusterStanding]:
-        return [s for s in self.shown if s.state not in QUIET]
+        return [s for s in self.shown if not s.quiet]
 
     @property
     def quiet(self) -> list[ClusterStanding]:
-        return [s for s in self.shown if s.state in QUIET]
+        return [s for s in self.shown if s.quiet]
 
     @property
     def quiet_words(self) -> str:
@@ -815,9 +864,10 @@ class StatusBoard:
     @property
     def tally(self) -> list[BoardTally]:
         states = Counter(s.state for s in self.all)
+        words = {s.state: s.word for s in reversed(self.all)}
         own = self.choice.state
         return [
-            BoardTally(s.word, states[s], self.choice.address(state=None if s is own else s), s is own, s)
+            BoardTally(words.get(s, s.word), states[s], self.choice.address(state=None if s is own else s), s is own, s)
             for s in HealthState
             if states[s] or s is own
         ]
@@ -883,7 +933,7 @@ def status_context(
         "now": now,
         "sampled_at": seen.freshness.taken_at,
         "standing": seen,
-        "quiet": seen.state in QUIET and not narrowed,
+        "quiet": seen.quiet and not narrowed,
         "html_id": f"{'chosen' if narrowed else 'status'}-{cluster.slug}",
         "incidents": incidents[:MOST_FINDINGS],
         "more": more_words(len(incidents) - MOST_FINDINGS) if len(incidents) > MOST_FINDINGS else "",
@@ -1029,6 +1079,7 @@ def _render_finding(
         "finding": shown,
         "incident": incident,
         "form": form,
+        "subject": _silence_subject(shown),
         "presets": SNOOZE_PRESETS,
         "runbook": read_runbook(shown.kind) if shown.runbook_url else None,
         "steps": fill_commands(read_runbook(shown.kind).html, _command_values(shown)) if shown.runbook_url else "",
@@ -1037,6 +1088,12 @@ def _render_finding(
         "refused": refused,
     }
     return render(request, "findings/finding.html", context, status=status)
+
+
+def _silence_subject(shown: FindingRow) -> str:
+    """Return the subject that the form of a silence is filled with; '' for a kind of which there is one finding."""
+    scope = shown.row.scope if shown.row else ""
+    return "" if scope in (MORE, UNSEEN) else scope
 
 
 def _read_consequences(row: Finding, shown: FindingRow) -> tuple[FindingRow, ...]:
@@ -1115,7 +1172,7 @@ def _change_owner(request: HttpRequest, slug: str, finding_id: str, *, take: boo
 
 
 def _get_finding(slug: str, finding_id: str) -> Finding:
-    rows = Finding.objects.select_related("acknowledged_by", "cause__acknowledged_by")
+    rows = Finding.objects.select_related("acknowledged_by", "cause__acknowledged_by", "quiet")
     rows = rows.filter(opened_at__isnull=False)
     row = rows.filter(cluster__slug=slug, public_id=finding_id).first()
     if row is None:

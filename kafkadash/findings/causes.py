@@ -89,7 +89,7 @@ def find_cause(
 
 def may_follow(kind: FindingKind, facts: ClusterFacts) -> bool:
     """Return whether a broker that is not judged down yet may explain a finding of this kind."""
-    return bool(_absent_brokers(kind, facts))
+    return bool(absent_brokers(kind, facts))
 
 
 def _explain_by_silence(finding: ExplainedFinding[T], candidates: Sequence[CauseCandidate[T]]) -> FindingCause[T]:
@@ -109,7 +109,7 @@ def _keep_valid(
 def _explain_by_brokers(
     finding: ExplainedFinding[T], facts: ClusterFacts, candidates: Sequence[CauseCandidate[T]], now: datetime
 ) -> FindingCause[T]:
-    absent = _absent_brokers(finding.kind, facts)
+    absent = absent_brokers(finding.kind, facts)
     down = {each.scope: each for each in _down_brokers(candidates, REPLICAS_SETTLE, now)}
     known = {broker.id for broker in facts.brokers}
     found = [down.get(str(broker) if broker in known else UNSEEN) for broker in absent]
@@ -143,7 +143,7 @@ def _explain_trouble(finding: ExplainedFinding[T], candidates: Sequence[CauseCan
     return FindingCause()
 
 
-def _absent_brokers(kind: FindingKind, facts: ClusterFacts) -> frozenset[int]:
+def absent_brokers(kind: FindingKind, facts: ClusterFacts) -> frozenset[int]:
     """Return the brokers whose absence makes a finding of this kind; none where that is not known."""
     partitions: Mapping[FindingKind, frozenset[int] | None] = {
         FindingKind.OFFLINE: facts.offline.absent,

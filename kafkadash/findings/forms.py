@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import available_timezones
 
 from django import forms
 
 from kafkadash.accounts.errors import form_error
 from kafkadash.clusters.forms import SettingsForm
+from kafkadash.core.local_times import LocalTimeFault, read_local_time
 from kafkadash.findings.errors import OnCallErrorCode
 from kafkadash.findings.services import AcknowledgementTerms
 from kafkadash.notifications.errors import DeliveryErrorCode
@@ -77,17 +78,9 @@ class AcknowledgementForm(SettingsForm):
 
 def find_end(typed: str, time_zone: str, now: datetime) -> datetime | OnCallErrorCode:
     """Return the end in UTC, or why there is none. Where clocks are set back, the later of the two times is meant."""
-    zone = ZoneInfo(time_zone)
-    try:
-        local = datetime.fromisoformat(typed.strip())
-        if local.tzinfo is not None:
-            return OnCallErrorCode.END_UNREADABLE
-        end = local.replace(tzinfo=zone, fold=1).astimezone(UTC)
-        exists = end.astimezone(zone).replace(tzinfo=None, fold=0) == local
-    except (ValueError, OverflowError):
-        return OnCallErrorCode.END_UNREADABLE
-    if not exists:
-        return OnCallErrorCode.END_SKIPPED
+    end = read_local_time(typed, time_zone, later=True)
+    if isinstance(end, LocalTimeFault):
+        return OnCallErrorCode.END_SKIPPED if end is LocalTimeFault.SKIPPED else OnCallErrorCode.END_UNREADABLE
     if end <= now:
         return OnCallErrorCode.END_PAST
     return OnCallErrorCode.END_TOO_LATE if end - now > LONGEST_TERM else end

@@ -1,11 +1,13 @@
 """Incidents: findings with one cause, and what receivers are told of them, within the transaction of a judgement.
 
 Receivers are told of the cause, with its consequences in the same message. A consequence that stays when its cause is
-over becomes a finding of its own, and is told then unless it was before.
+over becomes a finding of its own, and is told then unless it was before. Of what a maintenance window or a silence
+covers they are told nothing; what is left when that ends is told then, unless it was before.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -29,6 +31,10 @@ from kafkadash.findings.facts import ClusterFacts
 from kafkadash.findings.judgement import FindingEvaluation
 from kafkadash.findings.kinds import FindingKind
 from kafkadash.findings.models import Finding, finding_path
+from kafkadash.findings.quiet import LOUD, QuietRule, find_quiet
+from kafkadash.maintenance.models import QuietPeriod, QuietStage
+from kafkadash.monitoring.groups.names import key_of
+from kafkadash.monitoring.models import BrokerState
 from kafkadash.notifications.models import EventStep, EventSubject, NotificationEvent
 from kafkadash.notifications.outbox import build_event, record_events
 
@@ -39,7 +45,10 @@ _OWN_CLOSE = (FindingKind.STALE, FindingKind.UNREACHABLE)
 
 @dataclass(slots=True)
 class JudgedRows:
-    """Rows of one judgement: ``alive`` are open or about to open, ``closed`` with the times of their readings."""
+    """Rows of one judgement: ``alive`` are open or about to open, ``closed`` with the times of their readings.
+
+    ``hushed`` are covered by a maintenance window or a silence from now on, ``loud_again`` no longer.
+    """
 
     alive: Sequence[Finding]
     opened: Sequence[Finding]
@@ -48,6 +57,8 @@ class JudgedRows:
     lapsed: Sequence[Finding] = ()
     attached: list[Finding] = field(default_factory=list)
     released: list[Finding] = field(default_factory=list)
+    hushed: list[Finding] = field(default_factory=list)
+    loud_again: list[Finding] = field(default_factory=list)
 
 
 def only_began(row: Finding) -> bool:
@@ -82,6 +93,57 @@ def store_causes(
     Finding.objects.bulk_update(changed, ["cause", "cause_run"])
 
 
+def store_quiet(cluster: Cluster, facts: ClusterFacts, rows: JudgedRows, now: datetime) -> bool:
+    """Decide which findings are expected or silenced; return True where a window or a silence began or ended.
+
+    One query while there is none. Causes come first, as their consequences are covered with them.
+    """
+    periods = list(QuietPeriod.objects.filter(cluster=cluster).exclude(stage=QuietStage.OVER))
+    rules = _list_rules(cluster, [period for period in periods if period.is_in_force(now)])
+    covered: dict[int, QuietPeriod | None] = {}
+    changed = []
+    for row in sorted(rows.alive, key=lambda each: each.cause_id is not None):
+        kind = FindingKind(row.kind)
+        quiet = find_quiet(kind, row.scope, facts, rules)
+        if quiet is None and row.cause_id is not None and kind not in LOUD:
+            quiet = covered.get(row.cause_id)
+        covered[row.pk] = quiet
+        before, after = row.quiet_id, quiet.pk if quiet is not None else None
+        if before == after:
+            continue
+        row.quiet = quiet
+        changed.append(row)
+        if before is None:
+            rows.hushed.append(row)
+        elif after is None:
+            rows.loud_again.append(row)
+    Finding.objects.bulk_update(changed, ["quiet"])
+    moved_on = [period for period in periods if period.stage != period.stage_at(now)]
+    for period in moved_on:
+        period.stage = period.stage_at(now)
+    QuietPeriod.objects.bulk_update(moved_on, ["stage"])
+    return bool(moved_on or changed)
+
+
+def _list_rules(cluster: Cluster, periods: Iterable[QuietPeriod]) -> list[QuietRule[QuietPeriod]]:
+    """Return the rules of periods; one query more for windows of racks."""
+    own = list(periods)
+    racks = {period.rack for period in own if period.rack is not None}
+    members: dict[str, set[int]] = defaultdict(set)
+    if racks:
+        known = BrokerState.objects.filter(cluster=cluster, rack__in=racks)
+        for rack, broker in known.values_list("rack", "broker_id"):
+            members[rack or ""].add(broker)
+    rules = []
+    for each in own:
+        brokers = None if each.broker is None else frozenset({each.broker})
+        if each.rack is not None:
+            brokers = frozenset(members[each.rack])
+        subjects = frozenset({each.subject, key_of(each.subject)} if each.subject else ())
+        rules.append(QuietRule(each, each.ends_at, each.is_silence, brokers, each.kind, subjects))
+    return rules
+
+
 def tell_receivers(cluster: Cluster | None, facts: ClusterFacts | None, rows: JudgedRows, now: datetime) -> None:
     """Record what receivers are told of, and free or bind the events that were held back."""
     attached = [row for row in rows.attached if row.opened_at is not None and row not in rows.opened]
@@ -89,6 +151,8 @@ def tell_receivers(cluster: Cluster | None, facts: ClusterFacts | None, rows: Ju
         # A run explains it: that is expected, and told only if it stays.
         bound: dict[str, Any] = {"cause": _name_cause(row), "hold_until": None}
         _held_events([row]).update(**bound, **({"routed": True} if row.cause_run else {}))
+    if hushed := [row for row in rows.hushed if row.opened_at is not None and row not in rows.opened]:
+        _held_events(hushed).delete()
     over = [row for row, _ in rows.closed]
     if over or rows.escalated:
         _held_events([*over, *rows.escalated]).update(hold_until=None)
@@ -100,20 +164,21 @@ def _list_events(
 ) -> Iterator[NotificationEvent]:
     """Yield events of causes before those of their consequences."""
     fresh = {row.pk for row in rows.opened}
+    left = {row.pk: row for row in (*rows.released, *rows.loud_again)}
     stay = sorted(
-        (row for row in rows.released if row.opened_at is not None and row.pk not in fresh),
-        key=lambda each: (each.rank, each.scope),
+        (row for row in left.values() if _is_told(row) and row.opened_at is not None and row.pk not in fresh),
+        key=lambda each: (each.cause_id is not None, each.rank, each.scope),
     )
     told = _told_alone(stay)
     for row in sorted(rows.opened, key=lambda each: (each.cause_id is not None, each.rank, each.scope)):
-        if row.cause_run or only_began(row):
+        if not _is_told(row) or only_began(row):
             continue
         held = facts is not None and row.cause_id is None and may_follow(FindingKind(row.kind), facts)
         yield _build_event(cluster, row, EventStep.OPENED, row.seen_at, rows, now + HELD_BACK if held else None)
     for row in stay:
         if row.public_id not in told:
             yield _build_event(cluster, row, EventStep.OPENED, row.seen_at, rows)
-    for row in rows.escalated:
+    for row in (each for each in rows.escalated if each.quiet_id is None):
         yield _build_event(cluster, row, EventStep.ESCALATED, row.seen_at, rows)
     for row in rows.lapsed:
         if row.cause_run is None:
@@ -121,6 +186,11 @@ def _list_events(
     for row, at in rows.closed:
         if not only_began(row):
             yield _build_event(cluster, row, EventStep.CLOSED, at, rows)
+
+
+def _is_told(row: Finding) -> bool:
+    """Return whether receivers are told that it opened: nothing says that it is expected, and it is not silenced."""
+    return row.cause_run is None and row.quiet_id is None
 
 
 def _build_event(

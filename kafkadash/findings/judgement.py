@@ -422,17 +422,22 @@ def write_headline(name: str, state: HealthState, points: Sequence[JudgedPoint])
         title = worst.kind.about.many.format(n=f"{sum(p.number for p in alike):,}")
     if state is HealthState.UNKNOWN and worst.kind.about.state is not state:
         return f"{title} on {name} (stale)"
+    if state is HealthState.MAINTENANCE and worst.kind.about.state is not state:
+        return f"{title} on {name} (maintenance)"
     unacknowledged = state is HealthState.CRITICAL and not any(p.owner for p in points if p.state is state)
     return f"{title} on {name}{' (unacknowledged)' if unacknowledged else ''}"
 
 
-def board_headline(states: Sequence[HealthState], worst: str) -> str:
-    """Return the headline of all clusters. ``states``: worst first; ``worst``: the headline of the first cluster."""
+def board_headline(states: Sequence[HealthState], worst: str, unwatched: int) -> str:
+    """Return the headline of all clusters. ``states``: worst first; ``worst``: the headline of the first cluster.
+
+    ``unwatched`` of the clusters are not collected; others in this state are so by a maintenance window.
+    """
     if not states:
         return "No clusters yet"
-    if states[0] not in (HealthState.OK, HealthState.MAINTENANCE):
-        return worst
     silent = sum(state is HealthState.MAINTENANCE for state in states)
+    if states[0] not in (HealthState.OK, HealthState.MAINTENANCE) or silent > unwatched:
+        return worst
     well = len(states) - silent
     if not silent:
         return worst if well == 1 else f"All {well} clusters are OK"

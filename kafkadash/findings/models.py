@@ -12,6 +12,7 @@ from kafkadash.core.messages import CodedMessage
 from kafkadash.core.status import HealthState
 from kafkadash.findings.kinds import FindingKind
 from kafkadash.findings.messages import finding_detail, finding_title
+from kafkadash.maintenance.models import QuietPeriod
 
 
 class Finding(models.Model):
@@ -22,7 +23,7 @@ class Finding(models.Model):
     ``since`` is earlier where the facts know when it began. ``history``, format 1: [seconds since 1970, number] at
     each change of the number, the first one and the newest ones. Without a cluster it is about kafkadash itself.
     ``cause`` is another finding, which may have closed a short time ago (``findings.causes``); it is never the
-    consequence of a third one.
+    consequence of a third one. ``quiet``: window or silence that covers it, as of the newest judgement.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, null=True, related_name="findings")
@@ -55,6 +56,7 @@ class Finding(models.Model):
     snoozed = models.BooleanField(default=False, db_default=False, help_text="quiet until the end")
     cause = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, related_name="consequences")
     cause_run = models.PositiveIntegerField(null=True, help_text="number of the change whose run explains it")
+    quiet = models.ForeignKey(QuietPeriod, on_delete=models.SET_NULL, null=True, related_name="findings")
 
     class Meta:
         constraints = (

@@ -25,7 +25,7 @@ from kafkadash.core.messages import message_columns
 from kafkadash.core.status import HealthState, is_stale
 from kafkadash.findings.errors import OnCallErrorCode
 from kafkadash.findings.facts import ProductFacts
-from kafkadash.findings.incidents import JudgedRows, only_began, store_causes, tell_receivers
+from kafkadash.findings.incidents import JudgedRows, only_began, store_causes, store_quiet, tell_receivers
 from kafkadash.findings.judgement import (
     JudgementSteps,
     KnownFindings,
@@ -39,6 +39,7 @@ from kafkadash.findings.kinds import FactSource, FindingKind
 from kafkadash.findings.kinds import JudgedFinding as Found
 from kafkadash.findings.models import Finding, Judgement
 from kafkadash.findings.stored_facts import age_facts, facts_of
+from kafkadash.maintenance.models import find_moved_on
 from kafkadash.monitoring.freshness import read_statuses
 
 log = structlog.get_logger(__name__)
@@ -93,17 +94,18 @@ def _judge(cluster_id: int | None, now: datetime, product: ProductFacts | None =
         ended_rows = {over.row.pk for over in (*(over for over, _ in steps.close), *steps.drop)}
         alive = [*began, *(each.row for each in known if each.row.pk not in ended_rows)]
         closed = [(over.row, at) for over, at in steps.close]
-        judged = JudgedRows(alive, opened, escalated, closed)
+        judged, moved_on = JudgedRows(alive, opened, escalated, closed), False
         if cluster is not None and facts is not None:
-            judged.lapsed = _end_acknowledgements(cluster, alive, now)
             store_causes(cluster, facts, evaluation, judged, now)
+            moved_on = store_quiet(cluster, facts, judged, now)
+            judged.lapsed = _end_acknowledgements(cluster, alive, now)
         tell_receivers(cluster, facts, judged, now)
         stamp: dict[str, Any] = {"judged_at": now}
         if ended := [at for row, at in closed if not only_began(row)]:
             stamp["last_closed_at"] = max(ended)
         if cluster is not None:
             Judgement.objects.update_or_create(cluster=cluster, defaults=stamp)
-    return bool(opened or steps.close or judged.lapsed or judged.attached or judged.released)
+    return bool(opened or steps.close or judged.lapsed or judged.attached or judged.released or moved_on)
 
 
 def _store_steps(
@@ -136,8 +138,15 @@ def _store_steps(
 
 
 def _end_acknowledgements(cluster: Cluster, rows: Iterable[Finding], now: datetime) -> list[Finding]:
-    """End the acknowledgements whose time is over, and return their findings, which nobody owns from then on."""
-    lapsed = [row for row in rows if row.acknowledged_until is not None and row.acknowledged_until <= now]
+    """End the acknowledgements whose time is over, and return their findings, which nobody owns from then on.
+
+    Of a finding that is expected or silenced it ends with that, because nobody would be told.
+    """
+    lapsed = [
+        row
+        for row in rows
+        if row.acknowledged_until is not None and row.acknowledged_until <= now and row.quiet_id is None
+    ]
     for row in lapsed:
         before = _describe_owner(row)
         _take_back(row)
@@ -157,16 +166,17 @@ def _end_acknowledgements(cluster: Cluster, rows: Iterable[Finding], now: dateti
 def judge_ages(now: datetime) -> list[str]:
     """Judges the clusters about which time alone says something new; returns the slugs of those where one came or went.
 
-    When collection is dead nothing arrives that would have a cluster judged, and acknowledgements end by themselves.
-    Three queries when there is nothing new.
+    When collection is dead nothing arrives that would have a cluster judged; acknowledgements, maintenance windows and
+    silences end by themselves. Four queries when there is nothing new.
     """
     open_now: dict[int | None, set[str]] = defaultdict(set)
-    lapsing = set()
-    rows = Finding.objects.filter(Q(kind__in=_OF_AGES) | Q(acknowledged_until__lte=now), closed_at=None)
-    for cluster_id, kind, until in rows.values_list("cluster_id", "kind", "acknowledged_until"):
+    lapsing: set[int | None] = set(find_moved_on(now).values_list("cluster_id", flat=True))
+    lapsed = Q(acknowledged_until__lte=now, quiet=None, kind__in=list(FindingKind))
+    rows = Finding.objects.filter(Q(kind__in=_OF_AGES) | lapsed, closed_at=None).annotate(lapsed=lapsed)
+    for cluster_id, kind, is_lapsed in rows.values_list("cluster_id", "kind", "lapsed"):
         if kind in _OF_AGES:
             open_now[cluster_id].add(kind)
-        if until is not None and until <= now and kind in list(FindingKind):
+        if is_lapsed:
             lapsing.add(cluster_id)
     due = []
     clusters = list(Cluster.objects.select_related("judgement"))

@@ -15,7 +15,6 @@ from kafkadash.clusters.access import signed_in, visible_clusters
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.revalidation import revalidated
 from kafkadash.findings.board import (
-    QUIET,
     ClusterStanding,
     FindingIncident,
     StatusBoard,
@@ -49,7 +48,7 @@ def wall_context(cluster: Cluster, now: datetime, known: ClusterStanding | None 
         "now": now,
         "sampled_at": standing.freshness.taken_at,
         "standing": standing,
-        "quiet": standing.state in QUIET,
+        "quiet": standing.quiet,
         "incidents": incidents[:MOST_ON_WALL],
         "more": more_words(rest) if rest > 0 else "",
     }

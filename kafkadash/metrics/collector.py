@@ -153,7 +153,7 @@ class StoredMetrics(Collector):
             found: dict[tuple[str, str], list[FindingRow]] = defaultdict(list)
             for row in standing.findings:
                 found[row.kind.value, row.state.value].append(row)
-            named = {kind for kind, _ in found}
+            named = {row.kind.value for row in standing.findings if not row.expected}
             for kind in _OF_CLUSTERS:
                 if kind.value not in named and _is_judged(kind, standing, pipeline, judged_at, self.now):
                     self._add("kafkadash_findings_open", [slug, kind.value, kind.about.state.value], 0)

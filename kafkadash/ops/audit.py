@@ -108,6 +108,14 @@ ACTIONS: Mapping[str, Mapping[str, str]] = {
         "finding.released": "released a finding",
         "finding.lapsed": "ended an acknowledgement at its time",
     },
+    "Maintenance": {
+        "maintenance.planned": "planned maintenance",
+        "maintenance.ended": "ended maintenance",
+        "maintenance.cancelled": "cancelled maintenance",
+        "silence.planned": "silenced findings",
+        "silence.ended": "ended a silence",
+        "silence.cancelled": "cancelled a silence",
+    },
     "Notifications": {
         "receiver.added": "added a receiver",
         "receiver.changed": "changed a receiver",

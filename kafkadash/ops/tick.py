@@ -30,6 +30,7 @@ from kafkadash.history.tasks import ingest
 from kafkadash.jobs.runner import dispatch_due_jobs, forget_old_jobs
 from kafkadash.live.panels import BOARD
 from kafkadash.live.publisher import publish_keys
+from kafkadash.maintenance.services import prune_periods
 from kafkadash.monitoring import schedule
 from kafkadash.monitoring.collection import ensure_runs
 from kafkadash.monitoring.tasks import collect
@@ -158,6 +159,7 @@ def _prune_now_and_then(now: datetime) -> None:
         "moves": forget_old_moves(),
         "items": forget_old_items(),
         "findings": prune_findings(now),
+        "maintenance": prune_periods(now),
         "notifications": delivery.forget_old(now),
         "drafts": delete_untouched(),
         "plans": prune_artifacts(),

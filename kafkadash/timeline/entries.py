@@ -26,6 +26,7 @@ class EntryKind(StrEnum):
     CONFIGS = "configs"
     THROTTLES = "throttles"
     GROUPS = "groups"
+    MAINTENANCE = "maintenance"
 
     @property
     def words(self) -> str:

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class TimelineCode(StrEnum):
-    """Codes of entries: findings, changes and reassignments."""
+    """Codes of entries: findings, changes, reassignments and maintenance."""
 
     FINDING_OPENED = "timeline-finding-opened"
     FINDING_CLOSED = "timeline-finding-closed"
@@ -18,6 +18,10 @@ class TimelineCode(StrEnum):
     MOVES_SUPERSEDED = "timeline-moves-superseded"
     MOVES_OF_DELETED_TOPICS = "timeline-moves-of-deleted-topics"
     MOVES_ENDED_UNSEEN = "timeline-moves-ended-unseen"
+    MAINTENANCE_BEGAN = "timeline-maintenance-began"
+    MAINTENANCE_ENDED = "timeline-maintenance-ended"
+    SILENCE_BEGAN = "timeline-silence-began"
+    SILENCE_ENDED = "timeline-silence-ended"
 
 
 class TimelineErrorCode(StrEnum):

@@ -27,8 +27,8 @@ EVENT_MESSAGES: Mapping[EventCode, MessageTemplate] = {
         "Broker {broker} kept {count:# partition|# partitions} with a new leader epoch."
     ),
     EventCode.CONTROLLER_ELECTED: MessageTemplate("Controller {after} was elected in epoch {epoch}."),
-    EventCode.BROKERS_JOINED: MessageTemplate("{count:Broker|Brokers} {names:names} joined."),
-    EventCode.BROKERS_LEFT: MessageTemplate("{count:Broker|Brokers} {names:names} left: no longer registered."),
+    EventCode.BROKERS_JOINED: MessageTemplate("{count:Broker|Brokers} {names:names} joined the cluster."),
+    EventCode.BROKERS_LEFT: MessageTemplate("{count:Broker|Brokers} {names:names} left: no longer listed."),
     EventCode.BROKERS_FENCED: MessageTemplate("{count:Broker|Brokers} {names:names} went down (fenced)."),
     EventCode.BROKERS_UNFENCED: MessageTemplate("{count:Broker|Brokers} {names:names} came back (unfenced)."),
     EventCode.BROKERS_REPLACED: MessageTemplate(
@@ -56,6 +56,10 @@ TIMELINE_MESSAGES: Mapping[TimelineCode, MessageTemplate] = {
     TimelineCode.FINDING_OPENED: MessageTemplate("Opened: {title}"),
     TimelineCode.FINDING_CLOSED: MessageTemplate("Closed: {title}"),
     TimelineCode.CHANGE_STEP: MessageTemplate("Change #{number}, {title}: {person} {words}."),
+    TimelineCode.MAINTENANCE_BEGAN: MessageTemplate("Maintenance of {what} began, planned by {person}."),
+    TimelineCode.MAINTENANCE_ENDED: MessageTemplate("Maintenance of {what} ended."),
+    TimelineCode.SILENCE_BEGAN: MessageTemplate("{person} silenced {what}."),
+    TimelineCode.SILENCE_ENDED: MessageTemplate("Silence of {what} ended."),
     TimelineCode.MOVES_STARTED: MessageTemplate(f"{_MOVES} started by others."),
     TimelineCode.MOVES_STARTED_BY_RUN: MessageTemplate(f"Change {{owner}} started {_MOVES}."),
     TimelineCode.MOVES_COMPLETED: MessageTemplate(f"{_MOVES} completed, started by {{owner}}."),

@@ -1,6 +1,6 @@
 """Sources of the timeline: each reads the newest entries of a span from rows of one room, and counts them.
 
-A new source, such as maintenance windows, is one more class in ``SOURCES``.
+A new source is one more class in ``SOURCES``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from django.db.models import Case, Count, F, Func, IntegerField, Max, Min, Q, QuerySet, TextField, Value, When
 from django.db.models.functions import Cast
 from django.urls import reverse
+from django.utils import timezone
 
 from kafkadash.accounts.models import AuditEvent
 from kafkadash.changes.models import ChangeRequest, Review, ReviewVerdict
@@ -23,10 +24,11 @@ from kafkadash.changes.transitions import OBJECT
 from kafkadash.core.messages import coded
 from kafkadash.core.status import HealthState
 from kafkadash.execution.models import Move
-from kafkadash.findings.kinds import FindingKind
+from kafkadash.findings.kinds import FindingKind, stored_kind
 from kafkadash.findings.models import Finding
+from kafkadash.maintenance.models import QuietPeriod, QuietPurpose
 from kafkadash.monitoring.cluster_events.rules import SubjectType, mark_subject
-from kafkadash.monitoring.models import ClusterEvent, MoveOutcome, ReassignmentSnapshot
+from kafkadash.monitoring.models import BrokerState, ClusterEvent, MoveOutcome, ReassignmentSnapshot
 from kafkadash.short_runs.models import ShortItem
 from kafkadash.timeline.entries import BUCKETS, EntryKind, EntryLine, KindCount, TimelineEntry, TimelineScope, TimeSpan
 from kafkadash.timeline.errors import TimelineCode
@@ -388,7 +390,78 @@ class StoredReassignments:
         )
 
 
-SOURCES: Sequence[TimelineSource] = (CollectorEvents(), StoredFindings(), ChangeSteps(), StoredReassignments())
+class MaintenancePeriods:
+    """Maintenance windows and silences that began or ended. Of a broker, windows of it, its rack, and the cluster."""
+
+    _ENDS: Sequence[str] = ("begins_at", "ends_at")
+
+    def read_span(self, scope: TimelineScope, span: TimeSpan, most: int) -> SourceReading:
+        places: list[EntryPlace] = []
+        counts = []
+        for field in self._ENDS:
+            rows = self._rows(scope, span, field)
+            counted = rows.annotate(bucket=_bucket(field, span)).order_by().values_list("bucket")
+            counts += [
+                KindCount(bucket - 1, EntryKind.MAINTENANCE, number)
+                for bucket, number in counted.annotate(number=Count("*"))
+            ]
+            if scope.wants(EntryKind.MAINTENANCE):
+                newest = rows.order_by(f"-{field}", "-pk").values_list(field, "pk")[:most]
+                places += [EntryPlace(at, self, pk, field) for at, pk in newest]
+        return SourceReading(places, counts)
+
+    def describe_entries(self, scope: TimelineScope, places: Sequence[EntryPlace]) -> Sequence[TimelineEntry]:
+        rows = QuietPeriod.objects.in_bulk({place.ref for place in places})
+        return [self._describe(rows[place.ref], place.step, scope) for place in places if place.ref in rows]
+
+    def _rows(self, scope: TimelineScope, span: TimeSpan, field: str) -> QuerySet[QuietPeriod]:
+        # What is planned has not happened.
+        rows = QuietPeriod.objects.filter(
+            _within(field, span), **{f"{field}__lte": timezone.now()}, cluster=scope.cluster_id
+        )
+        if scope.topic:
+            return rows.none()
+        if scope.group_key:
+            return rows.filter(purpose=QuietPurpose.SILENCE, subject__in=(scope.group, scope.group_key))
+        if scope.broker is not None:
+            known = BrokerState.objects.filter(cluster=scope.cluster_id, broker_id=scope.broker, rack__isnull=False)
+            windows = Q(broker=None, rack=None) | Q(broker=scope.broker) | Q(rack__in=known.values("rack"))
+            silences = Q(purpose=QuietPurpose.SILENCE, subject=str(scope.broker))
+            rows = rows.filter(silences | (windows & Q(purpose=QuietPurpose.MAINTENANCE)))
+        return rows
+
+    def _describe(self, row: QuietPeriod, field: str, scope: TimelineScope) -> TimelineEntry:
+        begins = field == "begins_at"
+        if row.is_silence:
+            kind = stored_kind(row.kind).about.name if row.kind else "All kinds"
+            what = ": ".join(part for part in (kind, row.subject) if part)
+            code = TimelineCode.SILENCE_BEGAN if begins else TimelineCode.SILENCE_ENDED
+        else:
+            what = row.about or "the cluster"
+            code = TimelineCode.MAINTENANCE_BEGAN if begins else TimelineCode.MAINTENANCE_ENDED
+        lines = [EntryLine(what="reason", after=row.reason)] if begins else []
+        if row.ended_by and not begins:
+            lines.append(EntryLine(what="ended early by", after=row.ended_by))
+        return TimelineEntry(
+            key=f"{field}-{row.pk}",
+            kind=EntryKind.MAINTENANCE,
+            at=row.begins_at if begins else row.ends_at,
+            message=coded(code, what=what, person=row.author_name),
+            source="kafkadash",
+            state=HealthState.MAINTENANCE.value,
+            url=f"{reverse('maintenance:maintenance', args=[scope.slug])}#period-{row.pk}",
+            lines=lines,
+            code=code.value,
+        )
+
+
+SOURCES: Sequence[TimelineSource] = (
+    CollectorEvents(),
+    StoredFindings(),
+    ChangeSteps(),
+    StoredReassignments(),
+    MaintenancePeriods(),
+)
 
 
 @dataclass(frozen=True, slots=True)

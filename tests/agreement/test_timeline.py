@@ -16,14 +16,20 @@ from django.utils import timezone
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.devtools.playground.cluster import KafkaPlayground, prepare_runtime
+from kafkadash.findings.kinds import FindingKind
+from kafkadash.findings.models import Finding
+from kafkadash.findings.services import judge
+from kafkadash.maintenance.models import QuietPeriod, QuietPurpose
 from kafkadash.monitoring.cluster_events.rules import EventCode
 from kafkadash.monitoring.models import ClusterEvent, CollectorKind, TopicState
+from kafkadash.notifications.models import NotificationEvent
 from kafkadash.timeline.entries import EntryKind, TimelineEntry, TimelineScope, TimeSpan
 from kafkadash.timeline.errors import TimelineCode
 from kafkadash.timeline.sources import read_timeline
 from tests.agreement.conftest import Mover, Refresher, TopicMaker
 from tests.agreement.tools import Tools
 from tests.frozen_nodes import fenced_broker
+from tests.kafka_releases import tells_fenced
 from tests.waiting import wait_until
 
 _RECORD = re.compile(r'CreateTime: (\d+).*?payload: (\{"type".*\})$')
@@ -107,8 +113,21 @@ def test_timeline__of_elections_topics_and_moves__agrees_with_the_metadata_log(
 
         wait_until(lambda: leaders() == expected, f"{topic} is led by {expected}", 60)
 
+    window = QuietPeriod.objects.create(
+        cluster=cluster,
+        purpose=QuietPurpose.MAINTENANCE,
+        broker=AWAY,
+        begins_at=timezone.now(),
+        ends_at=timezone.now() + timedelta(hours=1),
+    )
     with fenced_broker(playground, AWAY):
         read_leaders([2, 2, 1])
+        for _ in range(2):
+            judge(cluster.pk, timezone.now())
+            refresh(CollectorKind.METADATA)
+        down = Finding.objects.get(cluster=cluster, kind=FindingKind.BROKER_DOWN)
+        assert (down.scope, down.quiet) == (str(AWAY), window)
+        assert not NotificationEvent.objects.filter(kind=FindingKind.BROKER_DOWN).exists()
     wait_until(lambda: not tools.fenced(AWAY) and tools.in_sync(), "broker 3 is back", 60)
     tools.run("leader-election", "--election-type", "preferred", "--all-topic-partitions")
     read_leaders([3, 2, 3])
@@ -121,7 +140,10 @@ def test_timeline__of_elections_topics_and_moves__agrees_with_the_metadata_log(
     (created,) = [each for each in records if each.type == "TOPIC_RECORD" and each.data["name"] == topic]
     assert created.data["topicId"] == topic_id
     assert_within(events[EventCode.TOPICS_CREATED], created.at)
-    for code, fenced in ((EventCode.BROKERS_FENCED, 1), (EventCode.BROKERS_UNFENCED, -1)):
+    gone, back = EventCode.BROKERS_FENCED, EventCode.BROKERS_UNFENCED
+    if not tells_fenced():
+        gone, back = EventCode.BROKERS_LEFT, EventCode.BROKERS_JOINED
+    for code, fenced in ((gone, 1), (back, -1)):
         changed = [
             each
             for each in records
@@ -149,7 +171,7 @@ def test_timeline__of_elections_topics_and_moves__agrees_with_the_metadata_log(
         and each.data.get("addingReplicas")
     ]
     assert_within(move, asked[0].at)
-    codes = [entry.code for entry in _entries(cluster, topic, span)]
+    codes = [entry.code for entry in _entries(cluster, topic, span) if entry.kind is not EntryKind.FINDINGS]
     assert codes == [EventCode.LEADERS_PREFERRED, EventCode.LEADERS_FAILED_OVER, EventCode.TOPICS_CREATED]
 
 

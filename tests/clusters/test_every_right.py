@@ -70,6 +70,11 @@ TABLE: Mapping[str, Row] = {
     "timeline:export": page(),
     "timeline:closed_findings": page(),
     "timeline:before_finding": page(get=302),
+    "maintenance:maintenance": page(),
+    # What is sent here names no time and no number.
+    "maintenance:plan_window": form("opa", 400),
+    "maintenance:add_silence": form("opa", 400),
+    "maintenance:end": form("opa", 404),
     "findings:acknowledge": form("opa", 302),
     "findings:release": form("opa", 302),
     "findings:product_finding": Row("signed in"),

@@ -44,6 +44,9 @@ OF_A_CLUSTER: Mapping[str, Visited] = {
         (f"{C}timeline/", f"{C}timeline/?period=90d&kind=topics", f"{C}timeline/?topic=nothing&from=x")
     ),
     f"{CLUSTER}timeline/closed/": Visited((f"{C}timeline/closed/", f"{C}timeline/closed/?q=nothing")),
+    f"{CLUSTER}maintenance/": Visited(
+        (f"{C}maintenance/", f"{C}maintenance/?scope=broker:1", f"{C}maintenance/?kind=nothing&subject=x")
+    ),
     f"{CLUSTER}restart/": Visited((f"{C}restart/", f"{C}restart/?rack=nowhere")),
     f"{CLUSTER}brokers/<int:broker_id>/restart/": Visited((f"{C}brokers/{{broker}}/restart/",), of_seen=True),
     f"{CLUSTER}brokers/": Visited(

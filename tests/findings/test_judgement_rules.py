@@ -1120,4 +1120,10 @@ class TestHeadline:
         ],
     )
     def test_the_board_says_the_worst_that_is_true(self, clusters: list[tuple[str, HealthState]], said: str) -> None:
-        assert board_headline([state for _, state in clusters], f"{clusters[0][0]} is so" if clusters else "") == said
+        worst = f"{clusters[0][0]} is so" if clusters else ""
+        unwatched = sum(state is HealthState.MAINTENANCE for _, state in clusters)
+        assert board_headline([state for _, state in clusters], worst, unwatched) == said
+
+    def test_a_cluster_in_maintenance_is_the_headline_before_those_that_are_well(self) -> None:
+        states = [HealthState.MAINTENANCE, HealthState.MAINTENANCE, HealthState.OK]
+        assert board_headline(states, "demo is so", 1) == "demo is so"

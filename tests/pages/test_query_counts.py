@@ -69,6 +69,7 @@ PAGES = {
     "restart_order": "/clusters/demo/restart/",
     "timeline": "/clusters/demo/timeline/?period=90d",
     "timeline_topic": "/clusters/demo/timeline/?period=90d&topic=payments.ledger",
+    "maintenance": "/clusters/demo/maintenance/",
     "closed_findings": "/clusters/demo/timeline/closed/?q=broker",
     "quorum": "/clusters/demo/quorum/",
     "quorum_lag": "/clusters/demo/quorum/lag/?range=24h",

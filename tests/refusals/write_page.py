@@ -91,6 +91,10 @@ CATALOGUES = {
         "throttle_removal.errors:RemovalNoteCode",
         "throttle_removal.messages:REMOVAL_NOTE_MESSAGES",
     ),
+    "Maintenance and silences": (
+        "maintenance.errors:MaintenanceErrorCode",
+        "maintenance.messages:MAINTENANCE_MESSAGES",
+    ),
     "The timeline": ("timeline.errors:TimelineErrorCode", "timeline.messages:TIMELINE_ERROR_MESSAGES"),
     "Findings": ("findings.errors:OnCallErrorCode", "findings.messages:ONCALL_MESSAGES"),
     "The demo": ("devtools.errors:DemoErrorCode", "devtools.messages:DEMO_MESSAGES"),

@@ -13,8 +13,9 @@ from django.utils.safestring import SafeString
 from kafkadash.clusters.models import Cluster
 from kafkadash.findings.kinds import FindingKind
 from kafkadash.findings.models import Finding
+from kafkadash.maintenance.models import QuietPeriod
 from kafkadash.monitoring.templatetags.figures import clock, moment
-from kafkadash.monitoring.templatetags.marks import icon
+from kafkadash.monitoring.templatetags.marks import icon, shape
 
 register = template.Library()
 
@@ -32,6 +33,20 @@ def owner_mark(held: Finding, now: datetime) -> SafeString:
         mark, shape = "snoozed", "bell-off"
     return format_html(
         '<span class="owner-mark" data-owned="{}">{}<span>{} {}</span></span>', mark, icon(shape), word, at
+    )
+
+
+@register.simple_tag
+def quiet_mark(period: QuietPeriod, now: datetime) -> SafeString:
+    """Shape, word, end and reason of the window or silence that covers a finding."""
+    mark, word = (icon("bell-off"), "Silenced") if period.is_silence else (shape("maintenance"), "Expected")
+    return format_html(
+        '<span class="quiet-mark">{}<span>{} until {}, {}: {}</span></span>',
+        mark,
+        word,
+        clock(period.ends_at, now),
+        period.author_name,
+        period.reason,
     )
 
 
