@@ -598,7 +598,7 @@ class ClusterStanding:
 
     @property
     def word(self) -> str:
-        return "maintenance" if self.state is HealthState.MAINTENANCE and self.cluster.enabled else self.state.word
+        return "in maintenance" if self.state is HealthState.MAINTENANCE and self.cluster.enabled else self.state.word
 
     @property
     def title(self) -> str:

@@ -41,8 +41,8 @@ class PeriodLine:
 
     @property
     def mark(self) -> str:
-        """Status of the mark: in force, planned, or over."""
-        return {QuietStage.BEGUN: "maintenance", QuietStage.PLANNED: "unknown"}.get(self.stage, "ok")
+        """Return the state of the mark: in force or planned; '' for one that is over."""
+        return {QuietStage.BEGUN: "maintenance", QuietStage.PLANNED: "unknown"}.get(self.stage, "")
 
     @property
     def what(self) -> str:

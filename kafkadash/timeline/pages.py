@@ -176,7 +176,11 @@ def group_days(entries: Iterable[TimelineEntry]) -> Iterable[TimelineDay]:
 _LINES: Sequence[tuple[str, Ink, frozenset[EntryKind]]] = (
     ("findings", "critical", frozenset({EntryKind.FINDINGS})),
     ("brokers, controllers and leaders", 1, frozenset({EntryKind.BROKERS, EntryKind.CONTROLLERS, EntryKind.LEADERS})),
-    ("change requests and reassignments", 2, frozenset({EntryKind.CHANGES, EntryKind.MOVES})),
+    (
+        "changes, reassignments and maintenance",
+        2,
+        frozenset({EntryKind.CHANGES, EntryKind.MOVES, EntryKind.MAINTENANCE}),
+    ),
     ("topics, configs and throttles", 3, frozenset({EntryKind.TOPICS, EntryKind.CONFIGS, EntryKind.THROTTLES})),
     ("groups", "context", frozenset({EntryKind.GROUPS})),
 )

@@ -189,5 +189,6 @@ def test_timeline__of_windows_and_silences__tells_what_has_begun_and_ended(
     if query == "?group=billing":
         planned(demo, NOW - timedelta(hours=3), **silence)
     page = get_page(f"/clusters/demo/timeline/{query}")
+    assert page.context["total"] == sum(sum(line.values) for line in page.context["panel"].spec.lines)
     shown = {str(entry.get("data-code")) for entry in page.find(".timeline-entry[data-kind=maintenance]")}
     assert shown == expected

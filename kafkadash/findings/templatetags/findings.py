@@ -38,16 +38,14 @@ def owner_mark(held: Finding, now: datetime) -> SafeString:
 
 @register.simple_tag
 def quiet_mark(period: QuietPeriod, now: datetime) -> SafeString:
-    """Shape, word, end and reason of the window or silence that covers a finding."""
-    mark, word = (icon("bell-off"), "Silenced") if period.is_silence else (shape("maintenance"), "Expected")
-    return format_html(
-        '<span class="quiet-mark">{}<span>{} until {}, {}: {}</span></span>',
-        mark,
-        word,
-        clock(period.ends_at, now),
-        period.author_name,
-        period.reason,
-    )
+    """Shape, word and end of the window or silence that covers a finding; of a silence, also who and why."""
+    if period.is_silence:
+        mark, word, more = icon("bell-off"), "Silenced", f", {period.author_name}: {period.reason}"
+    else:
+        mark, word = shape("maintenance"), "Expected"
+        more = f", maintenance of {period.about or 'the cluster'}"
+    text = '<span class="quiet-mark">{}<span>{} until {}{}</span></span>'
+    return format_html(text, mark, word, clock(period.ends_at, now), more)
 
 
 @register.simple_tag
