@@ -101,11 +101,14 @@ def test_partitions_are_told_as_kafka_tells_them(admin: WireAdmin, backend: Back
 def test_all_topics_are_told_when_none_is_named(admin: WireAdmin, backend: Backend, topic_name: str) -> None:
     backend.create_topic(topic_name, [[1], [2]])
 
+    def is_told() -> bool:
+        return topic_name in [topic.name for topic in admin.metadata(deadline=DEADLINE).topics]
+
+    wait_until(is_told, "the broker that is asked knows the topic")
     before = time.time()
     metadata = admin.metadata(deadline=DEADLINE)
     after = time.time()
 
-    assert topic_name in [topic.name for topic in metadata.topics]
     assert [broker.id for broker in metadata.brokers] == backend.broker_ids
     assert metadata.cluster_id == backend.cluster_id()
     assert before <= metadata.taken_at <= after
@@ -494,18 +497,23 @@ def test_an_adding_replica_tells_its_own_growing_log_end(admin: WireAdmin, backe
     records = 400
     backend.create_topic(topic_name, [[1, 2]], records=records)
     seen: list[int] = []
+    failed: dict[OffsetQuery, object] = {}
     query = OffsetQuery(3, topic_name, 0, OffsetKind.LATEST)
 
     def has_grown_three_times() -> bool:
         backend.keep_moving(topic_name, 0, 3)
         answer = admin.replica_offsets([query], deadline=DEADLINE)
+        failed.update(answer.errors)
         if query in answer.offsets:  # until it has its first fetch answered, a new follower may not know the topic
             seen.append(answer.offsets[query].offset)
         return len({offset for offset in seen if 0 < offset < records}) >= 3
 
     backend.start_move(topic_name, 0, [1, 2, 3])
     try:
-        wait_until(has_grown_three_times, f"the adding replica grows; seen {seen}")
+        try:
+            wait_until(has_grown_three_times, "the adding replica grows")
+        except AssertionError as error:
+            raise AssertionError(f"seen {seen}, errors {failed}") from error
         leader = backend.end_offset(1, topic_name, 0)
     finally:
         backend.cancel_move(topic_name, 0)
