@@ -48,6 +48,8 @@ _LOCK = 0x6F6E_6361
 """First half of the advisory lock of a cluster's judgement ("onca"); the second is the cluster's id."""
 
 _MOST_POINTS = 40
+_ESCALATES = 10
+"""A critical finding is told again when its number is so many times the one that receivers know."""
 _FIGURES = ("value", "unit", "threshold", "measured", "limit", "since")
 _SAID = ("state", "rank", "message_code", "message_params", *_FIGURES)
 _OF_AGES = [kind.value for kind in FindingKind if kind.about.source is FactSource.AGES]
@@ -123,11 +125,12 @@ def _store_steps(
             rewritten.append(seen.known.row)
             if seen.opens:
                 opened.append(seen.known.row)
-            elif seen.known.opened and HealthState(seen.known.row.state).severity < was.severity:
+            elif seen.known.opened and _has_escalated(seen.known.row, was):
+                seen.known.row.told_value = seen.known.row.value
                 escalated.append(seen.known.row)
         elif seen.finding.taken_at != seen.known.seen_at:
             only_seen[seen.finding.taken_at].append(seen.known.row.pk)
-    Finding.objects.bulk_update(rewritten, [*_SAID, "history", "looks", "opened_at", "seen_at"])
+    Finding.objects.bulk_update(rewritten, [*_SAID, "history", "looks", "opened_at", "seen_at", "told_value"])
     for taken_at, rows in only_seen.items():
         Finding.objects.filter(pk__in=rows).update(seen_at=taken_at)
     for gone, at in steps.close:
@@ -135,6 +138,14 @@ def _store_steps(
     if steps.drop:
         Finding.objects.filter(pk__in=[gone.row.pk for gone in steps.drop]).delete()
     return began, opened, escalated
+
+
+def _has_escalated(row: Finding, was: HealthState) -> bool:
+    """Return whether receivers are told again: it is more severe, or critical and ten times as large as they know."""
+    if HealthState(row.state).severity < was.severity:
+        return True
+    known, value = row.told_value or 0, row.value or 0
+    return row.state == HealthState.CRITICAL and known > 0 and value >= _ESCALATES * known
 
 
 def _end_acknowledgements(cluster: Cluster, rows: Iterable[Finding], now: datetime) -> list[Finding]:
@@ -315,6 +326,7 @@ def _new_finding(cluster: Cluster | None, finding: Found, opens: bool) -> Findin
         first_seen_at=finding.taken_at,
         seen_at=finding.taken_at,
         opened_at=finding.taken_at if opens else None,
+        told_value=finding.value if opens else None,
         history=_value_point(finding),
         **_finding_columns(finding),
     )
@@ -336,7 +348,7 @@ def _update_finding(row: Finding, finding: Found, looks: int, *, opens: bool) ->
         setattr(row, name, value)
     row.seen_at = finding.taken_at
     if opens:
-        row.opened_at = finding.taken_at
+        row.opened_at, row.told_value = finding.taken_at, finding.value
     return True
 
 

@@ -101,6 +101,16 @@ def test_broker_down__is_one_incident_with_one_opening_and_one_closing(
     assert told(target) == [(DOWN, EventStep.OPENED), (DOWN, EventStep.CLOSED)]
 
 
+def test_critical_finding__ten_times_as_large_as_when_it_was_told__is_told_again(
+    demo: Cluster, target: NotificationTarget
+) -> None:
+    opened, escalated = (FindingKind.OFFLINE, EventStep.OPENED), (FindingKind.OFFLINE, EventStep.ESCALATED)
+    for number, expected in ((2, [opened]), (19, [opened]), (20, [opened, escalated]), (40, [opened, escalated])):
+        ClusterState.objects.filter(cluster=demo).update(offline_partitions=number)
+        read(demo, after=timedelta(seconds=number))
+        assert told(target, HELD_BACK + timedelta(seconds=number)) == expected, number
+
+
 def test_partitions__that_lack_replicas_seconds_before_their_broker_is_down__wait_for_it(
     demo: Cluster, target: NotificationTarget
 ) -> None:
