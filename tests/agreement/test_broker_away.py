@@ -8,14 +8,16 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Generator
+from datetime import timedelta
 
+from django.test import RequestFactory
 from django.utils import timezone
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.devtools.playground.cluster import KafkaPlayground
 from kafkadash.findings.kinds import FindingCode
 from kafkadash.findings.models import Finding
-from kafkadash.findings.services import judge
+from kafkadash.findings.services import AcknowledgementTerms, acknowledge, judge
 from kafkadash.findings.simulation import HitPartition, simulate_failure
 from kafkadash.findings.simulation_page import placed_partitions
 from kafkadash.monitoring.freshness import silent_brokers
@@ -29,10 +31,12 @@ from kafkadash.monitoring.models import (
     ThrottleState,
     TopicState,
 )
+from kafkadash.notifications.models import EventStep, NotificationEvent
 from tests.agreement.conftest import Refresher, TopicMaker
 from tests.agreement.runs import broker_killed
 from tests.agreement.test_cluster_facts import described, printed_bytes, replica_bytes, stored, stored_brokers
 from tests.agreement.tools import Tools
+from tests.conftest import new_user
 from tests.kafka_configs import alter
 from tests.kafka_releases import has_quorum, tells_fenced
 from tests.metrics.scraped import scrape_page
@@ -63,6 +67,7 @@ def test_broker_killed_and_started__all_that_is_stored__equals_kafkas_tools(
         fenced_broker(cluster, refresh, make_topic, tools),
         sizes(cluster, refresh, make_topic, tools),
         troubled_partitions(cluster, refresh, make_topic, tools),
+        incident_of_the_broker(cluster, refresh, make_topic),
         drill_of_the_broker(cluster, refresh, make_topic, tools),  # it foretells what becomes of all topics
         rate_of_the_broker(cluster, refresh, tools),
     ]
@@ -177,6 +182,45 @@ def rate_of_the_broker(cluster: Cluster, refresh: Refresher, tools: Tools) -> Ch
     assert again.pk == before.pk
     assert again.read_at > before.read_at
     assert Collection.objects.filter(cluster=cluster, kind=CollectorKind.CONFIGS).latest("pk").not_answered == []
+
+
+def incident_of_the_broker(cluster: Cluster, refresh: Refresher, make_topic: TopicMaker) -> Check:
+    """Partitions that lack its replicas follow from the broker, and all of it from a cluster that is not read."""
+    make_topic([[1, AWAY]])
+    refresh(CollectorKind.METADATA)
+    yield
+    for _ in range(2):
+        refresh(CollectorKind.METADATA)
+        judge(cluster.pk, timezone.now())
+    down, lacking = _open_finding(cluster, "broker-down"), _open_finding(cluster, "under-replicated")
+    assert (down.scope, lacking.cause) == (str(AWAY), down)
+
+    until = timezone.now() + timedelta(minutes=1)
+    acknowledge(
+        lacking, new_user("ann"), RequestFactory().post("/"), timezone.now(), AcknowledgementTerms("disk", until)
+    )
+    assert _open_finding(cluster, "broker-down").acknowledged_until == until
+    judge(cluster.pk, until)
+    assert _open_finding(cluster, "broker-down").acknowledged_until is None
+    told = NotificationEvent.objects.filter(subject_id=down.public_id, step=EventStep.UNACKNOWLEDGED)
+    assert told.count() == 1
+
+    judge(cluster.pk, timezone.now() + timedelta(minutes=5))
+    stale = _open_finding(cluster, "stale-data")
+    assert {_open_finding(cluster, kind).cause for kind in ("broker-down", "under-replicated")} == {stale}
+    refresh(CollectorKind.METADATA)
+    judge(cluster.pk, timezone.now())
+    assert _open_finding(cluster, "broker-down").cause is None
+    assert _open_finding(cluster, "under-replicated").cause == down
+    yield
+    refresh(CollectorKind.METADATA)
+    refresh(CollectorKind.ANSWERS)
+    judge(cluster.pk, timezone.now())
+    assert not Finding.objects.filter(cluster=cluster, kind="broker-down", closed_at=None).exists()
+
+
+def _open_finding(cluster: Cluster, kind: str) -> Finding:
+    return Finding.objects.select_related("cause").get(cluster=cluster, kind=kind, closed_at=None)
 
 
 def _rate_stored(cluster: Cluster) -> ThrottleState:
