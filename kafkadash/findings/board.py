@@ -312,6 +312,14 @@ class FindingRow:
         return (quiet := self.quiet) is not None and not quiet.is_silence
 
     @property
+    def folded_below(self) -> Finding | None:
+        """Cause below which it is folded; None if only the cause is expected or silenced, because it is loud then."""
+        cause = self.cause
+        if cause is None or cause.quiet is None or self.quiet is not None or not cause.quiet.is_in_force(self.now):
+            return cause
+        return None
+
+    @property
     def state(self) -> HealthState:
         if self.expected:
             return HealthState.MAINTENANCE
@@ -443,13 +451,14 @@ def fold_findings(rows: Sequence[FindingRow], running: RunningChange | None = No
     heads: dict[int, FindingRow] = {}
     order: dict[int, int] = {}
     for place, row in enumerate(rows):
-        if row.cause is None and row.run is not None:
+        cause = row.folded_below
+        if cause is None and row.run is not None:
             explained[row.run].append(row)
             continue
-        head = row.cause or row.row
+        head = cause or row.row
         key = head.pk if head is not None else -1 - place
         order.setdefault(key, place)
-        if row.cause is not None:
+        if cause is not None:
             members[key].append(row)
         else:
             heads[key] = row
@@ -834,7 +843,7 @@ class StatusBoard:
 
     @property
     def title(self) -> str:
-        if self.product and (not self.all or self.all[0].quiet):
+        if self.product and self.state in (HealthState.OK, HealthState.MAINTENANCE):
             return write_headline("kafkadash", self.product[0].state, [row.point for row in self.product])
         unwatched = sum(not s.cluster.enabled for s in self.all)
         return board_headline([s.state for s in self.all], self.all[0].title if self.all else "", unwatched)

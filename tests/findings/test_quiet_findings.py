@@ -80,6 +80,10 @@ def test_partitions__that_refuse_writes_in_the_window_of_a_broker__are_told(
     assert {open_finding(kind).quiet is not None for kind in (DOWN, LACKING)} == {True}
     assert open_finding(REFUSING).quiet is None
     assert told(target) == [(REFUSING, EventStep.OPENED)]
+    standing = summarize_cluster(demo, NOW)
+    assert standing.state is HealthState.CRITICAL
+    heads = [(incident.row and incident.row.kind, len(incident.consequences)) for incident in standing.incidents]
+    assert heads == [(REFUSING, 0), (DOWN, 1)]
 
 
 def test_partitions__that_refuse_writes_in_the_window_of_the_cluster__are_expected(
