@@ -175,6 +175,8 @@ def _list_events(
             continue
         held = facts is not None and row.cause_id is None and may_follow(FindingKind(row.kind), facts)
         yield _build_event(cluster, row, EventStep.OPENED, row.seen_at, rows, now + HELD_BACK if held else None)
+        if row.kind == FindingKind.RUN_TROUBLE and row.cause_id is None:
+            yield _build_change_event(cluster, row)
     for row in stay:
         if row.public_id not in told:
             yield _build_event(cluster, row, EventStep.OPENED, row.seen_at, rows)
@@ -215,6 +217,21 @@ def _build_event(
         cause=_name_cause(row),
         consequences=_pack_consequences(own for own in rows.alive if own.cause_id == row.pk),
         hold_until=hold_until,
+    )
+
+
+def _build_change_event(cluster: Cluster | None, row: Finding) -> NotificationEvent:
+    """Return the event for receivers of changes; those that are sent the finding, its cause, are not sent both."""
+    number = row.scope.partition(":")[0]
+    return build_event(
+        cluster,
+        EventSubject.CHANGE,
+        number,
+        EventStep.STUCK,
+        row.message,
+        row.seen_at,
+        path=reverse("changes:request", args=[number]),
+        cause=row.public_id,
     )
 
 

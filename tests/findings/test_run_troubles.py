@@ -14,6 +14,8 @@ from kafkadash.execution.models import Execution, Move, ThrottleEntry, ThrottleE
 from kafkadash.findings.board import next_step
 from kafkadash.findings.kinds import FindingCode, FindingKind
 from kafkadash.findings.models import Finding
+from kafkadash.notifications.models import EventStep, EventSubject, NotificationEvent, NotificationTarget, TargetKind
+from kafkadash.notifications.routing import route_events
 from tests.conftest import new_user
 from tests.execution.stored_runs import requested, running
 from tests.factories import NOW, judged, watched
@@ -58,6 +60,25 @@ def test_stuck_moves_and_moves_that_need_a_decision(demo: Cluster, operator: Use
     assert step.url == f"/changes/{change.pk}/"
     Execution.objects.filter(pk=run.pk).update(active=False, ended_at=NOW)
     assert told(demo) == []
+
+
+def test_stuck_run__is_told_once_to_receivers_of_findings_and_to_those_of_changes(
+    demo: Cluster, operator: User
+) -> None:
+    both, changes = (
+        NotificationTarget.objects.create(name=name, kind=TargetKind.WEBHOOK, address="http://127.0.0.1:9/")
+        for name in ("both", "changes")
+    )
+    both.routes.create(findings=True, changes=True)
+    changes.routes.create(findings=False, changes=True)
+    running(requested(demo, operator), {RowState.MOVING: 3}, stuck_rows=2)
+    judged(demo)
+    route_events(NOW)
+    sent = NotificationEvent.objects.values_list("items__target__name", "subject", "step")
+    assert set(sent.filter(items__isnull=False)) == {
+        ("both", EventSubject.FINDING, EventStep.OPENED),
+        ("changes", EventSubject.CHANGE, EventStep.STUCK),
+    }
 
 
 def test_a_blocked_run_is_one_after_ten_minutes(demo: Cluster, operator: User) -> None:
