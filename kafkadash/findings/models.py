@@ -47,7 +47,7 @@ class Finding(models.Model):
     seen_at = models.DateTimeField()
     looks = models.PositiveIntegerField(default=1, help_text="readings that showed it, counted until it opened")
     closed_at = models.DateTimeField(null=True)
-    told_value = models.FloatField(null=True, help_text="value when receivers were last told")
+    told_value = models.FloatField(null=True, help_text="value when receivers were last notified")
     acknowledged_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="findings"
     )

@@ -32,12 +32,22 @@ from kafkadash.findings.kinds import FindingKind
 from kafkadash.findings.models import Finding
 from kafkadash.monitoring.cluster_bar import cluster_bar
 from kafkadash.monitoring.models import CollectorKind, GroupState
-from kafkadash.timeline.entries import BUCKETS, EntryKind, KindCount, TimelineEntry, TimeSpan, count_kinds
+from kafkadash.timeline.entries import (
+    BUCKETS,
+    EntryKind,
+    KindCount,
+    TimelineEntry,
+    TimelineScope,
+    TimeSpan,
+    count_kinds,
+)
 from kafkadash.timeline.errors import TimelineErrorCode
-from kafkadash.timeline.parameters import PERIODS, TimelineQuery, address_before
+from kafkadash.timeline.parameters import PERIODS, TimelineQuery, address_before, find_span_before
 from kafkadash.timeline.sources import read_timeline
 
 PAGE_SIZE = 100
+MOST_BEFORE = 10
+"""Entries on the page of a finding."""
 MOST_PAGES = 50
 MOST_EXPORTED = 20_000
 _SAME_DAY = timedelta(hours=20)
@@ -274,12 +284,26 @@ def _cell(value: object) -> str:
 @require_safe
 @needs(VIEW)
 def before_finding(request: HttpRequest, slug: str, finding_id: str) -> HttpResponse:
-    """Lead to what changed in the 15 minutes before a finding."""
-    cluster_for(request, slug, VIEW)
+    """Lead to what changed in the 15 minutes before a finding; list the newest of it for the page of the finding."""
+    cluster = cluster_for(request, slug, VIEW)
     finding = _find_finding(slug, finding_id)
     if finding is None:
         raise MissingObject(OnCallErrorCode.FINDING_FORGOTTEN, number=finding_id)
-    return HttpResponseRedirect(f"{reverse('timeline:timeline', args=[slug])}{address_before(finding)}")
+    address = f"{reverse('timeline:timeline', args=[slug])}{address_before(finding)}"
+    if "HX-Request" not in request.headers:
+        return HttpResponseRedirect(address)
+    scope = TimelineScope(cluster.pk, slug, frozenset(EntryKind))
+    reading = read_timeline(scope, find_span_before(finding), MOST_BEFORE + 2)
+    listed = reading.list_entries(0, MOST_BEFORE + 2)
+    entries = [entry for entry in listed if not entry.key.endswith(finding.public_id)]
+    total = sum(each.count for each in reading.counts) - (len(listed) - len(entries))
+    context = {
+        "now": timezone.now(),
+        "address": address,
+        "entries": entries[:MOST_BEFORE],
+        "more": max(0, total - MOST_BEFORE),
+    }
+    return render(request, "timeline/_before_finding.html", context)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from kafkadash.monitoring.groups.names import key_of
 from kafkadash.monitoring.models import MoveOutcome
 from kafkadash.timeline.entries import EntryKind
 from kafkadash.timeline.errors import TimelineCode, TimelineErrorCode
+from kafkadash.timeline.pages import MOST_BEFORE
 from tests.factories import NOW, ReassignmentFactory, judged, watched
 from tests.pages.conftest import Page
 
@@ -269,6 +270,10 @@ def test_finding__on_its_page_and_in_the_list_of_closed_ones__leads_to_the_time_
     get_page: GetPage, viewer: User, client_of: Callable[[User], Client]
 ) -> None:
     (link,) = [each for each in get_page("/clusters/demo/findings/f-1/").links("main") if "/timeline/before/" in each]
+    listed = Page.read(client_of(viewer).get(link, headers={"HX-Request": "true"}))
+    shown = listed.find(".timeline-entry")
+    assert 0 < len(shown) <= MOST_BEFORE
+    assert not [entry for entry in shown if str(entry.get("id")).endswith("f-1")]
     response = client_of(viewer).get(link, follow=True)
     assert (response.context["span"].begin, response.context["span"].end) == (
         minutes(19),

@@ -12,6 +12,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="finding",
             name="told_value",
-            field=models.FloatField(help_text="value when receivers were last told", null=True),
+            field=models.FloatField(help_text="value when receivers were last notified", null=True),
         ),
     ]
