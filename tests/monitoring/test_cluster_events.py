@@ -21,7 +21,7 @@ from kafkadash.monitoring.cluster_events.rules import (
     find_config_events,
     mark_subject,
 )
-from kafkadash.monitoring.cluster_events.store import prune_events
+from kafkadash.monitoring.cluster_events.store import BROKERS_HEAR, prune_events
 from kafkadash.monitoring.collection import RefreshOutcome
 from kafkadash.monitoring.models import ClusterEvent, CollectorRun
 from tests.monitoring.conftest import Clock
@@ -65,8 +65,9 @@ def test_broker__that_is_fenced__is_one_event_of_all_its_leaders(
     refresh("metadata")
 
     event = only_event(EventCode.LEADERS_FAILED_OVER)
-    assert (event.count, event.brokers, event.not_before) == (MOST_DETAILS + 10, [1, 2, 3], before)
     assert before is not None
+    expected = (MOST_DETAILS + 10, [1, 2, 3], before - BROKERS_HEAR)
+    assert (event.count, event.brokers, event.not_before) == expected
     assert event.at - before == timedelta(seconds=30)
     assert event.data["values"] | {"to": dict(event.data["values"]["to"])} == {
         "broker": 1,

@@ -11,19 +11,24 @@ from kafkadash.monitoring.cluster_events.rules import EventDraft
 from kafkadash.monitoring.models import ClusterEvent
 
 _BATCH = 2000
+BROKERS_HEAR = timedelta(seconds=1)
+"""Brokers answer from their copy of the metadata: a reading may lack what happened so long before it."""
 
 
 def store_events(
     cluster_id: int, events: Iterable[EventDraft], taken_at: datetime, not_before: datetime | None
 ) -> None:
-    """Store the events of one reading; no query without events. ``not_before``: the reading before it."""
+    """Store the events of one reading; no query without events. ``not_before``: the reading before it.
+
+    An event happened later than that reading less ``BROKERS_HEAR``.
+    """
     rows = [
         ClusterEvent(
             cluster_id=cluster_id,
             kind=event.code.kind,
             code=event.code,
             at=taken_at,
-            not_before=event.not_before or not_before,
+            not_before=before - BROKERS_HEAR if (before := event.not_before or not_before) else None,
             count=event.count,
             brokers=list(event.brokers),
             marks=list(event.marks),
