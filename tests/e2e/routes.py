@@ -221,6 +221,7 @@ FORMS = {
     f"{CHANGE}draft/plan/stop/",
     f"{CHANGE}draft/plan/with/",
     f"{CHANGE}draft/plan/throttle/",
+    *(f"{CLUSTER}maintenance/{verb}/" for verb in ["window", "silence", "end"]),
     f"{FINDING}acknowledge/",
     f"{FINDING}release/",
     f"{CLUSTER}canary/switch/",

@@ -18,9 +18,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
+from kafkadash.devtools.embedded.ports import LOOPBACK
 from kafkadash.devtools.playground.load import MIB, LoadTopic, load_topics
 from tests.e2e.product import DRAINED, Product
-from tests.frozen_nodes import fenced_broker
+from tests.frozen_nodes import alive_by, fenced_broker
 from tests.notifications.receivers import LocalReceiver, local_receiver
 from tests.waiting import wait_until
 
@@ -341,6 +342,10 @@ def broken_broker(product: Product, page: Page) -> Iterator[None]:
     """Broker ``BROKEN`` hangs; afterwards replicas are in sync, leaders preferred and its findings closed again."""
     with fenced_broker(product.playground, BROKEN):
         yield
+    # Until it is let in again, it answers from the metadata that it had before.
+    others = [node for node in product.playground.cluster.brokers if node.node_id != BROKEN]
+    other = f"{LOOPBACK}:{others[0].broker_port}"
+    wait_until(lambda: BROKEN in alive_by(other), f"broker {BROKEN} is let in again", REFRESHED_MS / 1000)
     wait_until(lambda: is_in_sync(product), "all replicas are in sync again", REFRESHED_MS / 1000)
     product.tools.run("leader-election", "--election-type", "preferred", "--all-topic-partitions")
     page.goto("/")
