@@ -247,7 +247,7 @@ def test_a_submission_without_an_answer__is_carried_out_late_and_taken_for_what_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A broker keeps what it cannot forward: the controllers find it when they have a majority again."""
-    topic = make_topic([[1, 2]], mib=4)
+    topic = make_topic([[1, 2]], mib=24)  # more than slips through before the rate holds
     run = requests.approved({(topic, 0): [1, 3]}).start()
     answers: list[ItemChanged[TopicPartition]] = []
     sent = WireClient.alter_reassignments
