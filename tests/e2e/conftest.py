@@ -7,17 +7,20 @@ Playwright runs, its event loop belongs to this thread, and neither Django's dat
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, BrowserType, Page, Playwright, expect, sync_playwright
+from playwright.sync_api import Error as PlaywrightError
 
 from tests.e2e.product import Product, run_folder
 from tests.live.chromium import FLAGS, chromium_path
 
 EXPECT_MS = 30_000
+MOST_TEXT = 4_000
+"""Characters of a page in the report of a failure."""
 HERE = Path(__file__).parent
 LAST = ("test_a_broker_is_added.py", "test_a_broker_leaves.py")  # what they add stays
 LONG_FORMS = "KAFKADASH_LONG_FORMS"
@@ -38,6 +41,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     others = [item for item in items if not item.path.is_relative_to(HERE)]
     own.sort(key=lambda item: LAST.index(item.path.name) if item.path.name in LAST else -1)
     items[:] = [*others[:first], *own, *others[first:]]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add the texts of the open pages to the report of a failure: a timeout tells only what it waited for."""
+    report = yield
+    browser = getattr(item, "funcargs", {}).get("browser")
+    if report.when == "call" and report.failed and browser is not None:
+        for page in (page for context in browser.contexts for page in context.pages):
+            report.sections.append((f"Page {page.url}", _read_text(page)))
+    return report
+
+
+def _read_text(page: Page) -> str:
+    try:
+        return page.locator("main").inner_text(timeout=1_000)[:MOST_TEXT]
+    except PlaywrightError as error:
+        return f"no text: {error}"
 
 
 @pytest.fixture(scope="package")
