@@ -272,11 +272,14 @@ class FindingRow:
     row: Finding | None
     old: bool = False
     cause: Finding | None = None
-    message: CodedMessage = field(init=False)
+    _unpacked: list[CodedMessage] = field(init=False, default_factory=list, compare=False, repr=False)
 
-    def __post_init__(self) -> None:
-        # Once: a stored message is unpacked each time that it is asked for, and a board shows four parts of each.
-        object.__setattr__(self, "message", self.said.message)
+    @property
+    def message(self) -> CodedMessage:
+        """Message, unpacked once and only where it is shown: a board shows four parts of it, but not all findings."""
+        if not self._unpacked:
+            self._unpacked.append(self.said.message)
+        return self._unpacked[0]
 
     @property
     def code(self) -> str:
@@ -769,7 +772,7 @@ MOST_LISTED = 100
 """Consequences on the page of a finding."""
 MOST_CONSEQUENCES = 3
 """Consequences that the folded line names."""
-MOST_FINDINGS = 6
+MOST_FINDINGS = 4
 """Findings of one cluster on the board, without consequences; its own page shows all."""
 
 
