@@ -17,6 +17,7 @@ from django.db.models import Q
 from django.urls import reverse
 
 from kafkadash.clusters.models import Cluster
+from kafkadash.core.status import HealthState
 from kafkadash.findings.causes import (
     CLOSED_CAUSES,
     HELD_BACK,
@@ -38,6 +39,8 @@ from kafkadash.monitoring.models import BrokerState
 from kafkadash.notifications.models import EventStep, EventSubject, NotificationEvent
 from kafkadash.notifications.outbox import build_event, record_events
 
+ESCALATES = 10
+"""Receivers are sent a critical finding again when its number is so many times the one that they know."""
 MOST_TOLD = 20
 """Consequences that a message lists; of the others, their number."""
 _OWN_CLOSE = (FindingKind.STALE, FindingKind.UNREACHABLE)
@@ -52,9 +55,9 @@ class JudgedRows:
 
     alive: Sequence[Finding]
     opened: Sequence[Finding]
-    escalated: Sequence[Finding]
     closed: Sequence[tuple[Finding, datetime]]
     lapsed: Sequence[Finding] = ()
+    escalated: Sequence[Finding] = ()
     attached: list[Finding] = field(default_factory=list)
     released: list[Finding] = field(default_factory=list)
     hushed: list[Finding] = field(default_factory=list)
@@ -144,6 +147,22 @@ def _list_rules(cluster: Cluster, periods: Iterable[QuietPeriod]) -> list[QuietR
     return rules
 
 
+def store_escalations(rows: JudgedRows) -> None:
+    """Decide which critical findings have grown so much that receivers are sent them again.
+
+    Growth in a maintenance window or a silence counts when that ends.
+    """
+    rows.escalated = [row for row in rows.alive if row.opened_at is not None and _is_told(row) and _has_grown(row)]
+    for row in rows.escalated:
+        row.told_value = row.value
+    Finding.objects.bulk_update(rows.escalated, ["told_value"])
+
+
+def _has_grown(row: Finding) -> bool:
+    known, value = row.told_value or 0, row.value or 0
+    return row.state == HealthState.CRITICAL and known > 0 and value >= ESCALATES * known
+
+
 def tell_receivers(cluster: Cluster | None, facts: ClusterFacts | None, rows: JudgedRows, now: datetime) -> None:
     """Record what receivers are told of, and free or bind the events that were held back."""
     attached = [row for row in rows.attached if row.opened_at is not None and row not in rows.opened]
@@ -174,13 +193,11 @@ def _list_events(
         if not _is_told(row) or only_began(row):
             continue
         held = facts is not None and row.cause_id is None and may_follow(FindingKind(row.kind), facts)
-        yield _build_event(cluster, row, EventStep.OPENED, row.seen_at, rows, now + HELD_BACK if held else None)
-        if row.kind == FindingKind.RUN_TROUBLE and row.cause_id is None:
-            yield _build_change_event(cluster, row)
-    for row in stay:
-        if row.public_id not in told:
-            yield _build_event(cluster, row, EventStep.OPENED, row.seen_at, rows)
-    for row in (each for each in rows.escalated if each.quiet_id is None):
+        yield from _list_openings(cluster, row, rows, now + HELD_BACK if held else None)
+    late = [row for row in stay if row.public_id not in told]
+    for row in late:
+        yield from _list_openings(cluster, row, rows)
+    for row in (each for each in rows.escalated if each not in late):
         yield _build_event(cluster, row, EventStep.ESCALATED, row.seen_at, rows)
     for row in rows.lapsed:
         if row.cause_run is None:
@@ -218,6 +235,14 @@ def _build_event(
         consequences=_pack_consequences(own for own in rows.alive if own.cause_id == row.pk),
         hold_until=hold_until,
     )
+
+
+def _list_openings(
+    cluster: Cluster | None, row: Finding, rows: JudgedRows, hold_until: datetime | None = None
+) -> Iterator[NotificationEvent]:
+    yield _build_event(cluster, row, EventStep.OPENED, row.seen_at, rows, hold_until)
+    if row.kind == FindingKind.RUN_TROUBLE and row.cause_id is None:
+        yield _build_change_event(cluster, row)
 
 
 def _build_change_event(cluster: Cluster | None, row: Finding) -> NotificationEvent:

@@ -1,9 +1,9 @@
 """Findings that are expected or silenced: which maintenance window or silence covers which finding. Pure.
 
 A window of the whole cluster covers everything that is read from it, and that it cannot be read; not runs of changes
-and not the pipeline, which work on. A window of a broker or a rack covers what is about its brokers, the partitions
-that lack replicas of these brokers alone, and uneven leaders. It does not cover partitions without a leader or
-without enough replicas in sync: producers fail then, whatever is maintained.
+and the pipeline, which work on, and not how the cluster is registered. A window of a broker or a rack covers what is
+about its brokers, the partitions that lack replicas of these brokers alone, and uneven leaders. It does not cover
+partitions without a leader or without enough replicas in sync: producers fail then, whatever is maintained.
 
 A consequence of a covered finding is covered too, with the same exception.
 """
@@ -35,6 +35,7 @@ _OF_BROKERS = frozenset(
 """Kinds whose scope begins with the ID of a broker."""
 _OF_REPLICAS = frozenset({FindingKind.AT_MIN_ISR, FindingKind.UNDER_REPLICATED})
 _WORKS_ON = frozenset({FactSource.RUNS, FactSource.PIPELINE})
+_OF_REGISTRATION = frozenset({FindingKind.ANOTHER_CLUSTER, FindingKind.REGISTERED_TWICE, FindingKind.DISABLED})
 
 T = TypeVar("T")
 
@@ -66,7 +67,7 @@ def _covers(rule: QuietRule[T], kind: FindingKind, scope: str, facts: ClusterFac
     if rule.silence:
         return rule.kind in ("", kind.value) and (not rule.subjects or bool(rule.subjects & {scope, broker or scope}))
     if rule.brokers is None:
-        return kind.about.source not in _WORKS_ON
+        return kind.about.source not in _WORKS_ON and kind not in _OF_REGISTRATION
     if broker:
         return broker.isdecimal() and int(broker) in rule.brokers
     if kind in _OF_REPLICAS:

@@ -22,10 +22,17 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.core.errors import UserError
 from kafkadash.core.events import changed
 from kafkadash.core.messages import message_columns
-from kafkadash.core.status import HealthState, is_stale
+from kafkadash.core.status import is_stale
 from kafkadash.findings.errors import OnCallErrorCode
 from kafkadash.findings.facts import ProductFacts
-from kafkadash.findings.incidents import JudgedRows, only_began, store_causes, store_quiet, tell_receivers
+from kafkadash.findings.incidents import (
+    JudgedRows,
+    only_began,
+    store_causes,
+    store_escalations,
+    store_quiet,
+    tell_receivers,
+)
 from kafkadash.findings.judgement import (
     JudgementSteps,
     KnownFindings,
@@ -48,8 +55,6 @@ _LOCK = 0x6F6E_6361
 """First half of the advisory lock of a cluster's judgement ("onca"); the second is the cluster's id."""
 
 _MOST_POINTS = 40
-_ESCALATES = 10
-"""A critical finding is told again when its number is so many times the one that receivers know."""
 _FIGURES = ("value", "unit", "threshold", "measured", "limit", "since")
 _SAID = ("state", "rank", "message_code", "message_params", *_FIGURES)
 _OF_AGES = [kind.value for kind in FindingKind if kind.about.source is FactSource.AGES]
@@ -92,15 +97,16 @@ def _judge(cluster_id: int | None, now: datetime, product: ProductFacts | None =
             )
         ]
         steps = reconcile(known, evaluation, now)
-        began, opened, escalated = _store_steps(cluster, steps)
+        began, opened = _store_steps(cluster, steps)
         ended_rows = {over.row.pk for over in (*(over for over, _ in steps.close), *steps.drop)}
         alive = [*began, *(each.row for each in known if each.row.pk not in ended_rows)]
         closed = [(over.row, at) for over, at in steps.close]
-        judged, moved_on = JudgedRows(alive, opened, escalated, closed), False
+        judged, moved_on = JudgedRows(alive, opened, closed), False
         if cluster is not None and facts is not None:
             store_causes(cluster, facts, evaluation, judged, now)
             moved_on = store_quiet(cluster, facts, judged, now)
             judged.lapsed = _end_acknowledgements(cluster, alive, now)
+        store_escalations(judged)
         tell_receivers(cluster, facts, judged, now)
         stamp: dict[str, Any] = {"judged_at": now}
         if ended := [at for row, at in closed if not only_began(row)]:
@@ -112,22 +118,17 @@ def _judge(cluster_id: int | None, now: datetime, product: ProductFacts | None =
 
 def _store_steps(
     cluster: Cluster | None, steps: JudgementSteps[Finding]
-) -> tuple[Sequence[Finding], Sequence[Finding], Sequence[Finding]]:
-    """Store what becomes of findings; return those that began, that opened and that escalated."""
+) -> tuple[Sequence[Finding], Sequence[Finding]]:
+    """Store what becomes of findings; return those that began and those that opened."""
     began = Finding.objects.bulk_create(_new_finding(cluster, finding, opens) for finding, opens in steps.begin)
     opened = [row for row in began if row.opened_at is not None]
-    escalated: list[Finding] = []
     rewritten: list[Finding] = []
     only_seen: dict[datetime, list[int]] = defaultdict(list)
     for seen in steps.seen:
-        was = HealthState(seen.known.row.state)
         if _update_finding(seen.known.row, seen.finding, seen.looks, opens=seen.opens):
             rewritten.append(seen.known.row)
             if seen.opens:
                 opened.append(seen.known.row)
-            elif seen.known.opened and _has_escalated(seen.known.row, was):
-                seen.known.row.told_value = seen.known.row.value
-                escalated.append(seen.known.row)
         elif seen.finding.taken_at != seen.known.seen_at:
             only_seen[seen.finding.taken_at].append(seen.known.row.pk)
     Finding.objects.bulk_update(rewritten, [*_SAID, "history", "looks", "opened_at", "seen_at", "told_value"])
@@ -137,15 +138,7 @@ def _store_steps(
         Finding.objects.filter(pk=gone.row.pk).update(closed_at=at)
     if steps.drop:
         Finding.objects.filter(pk__in=[gone.row.pk for gone in steps.drop]).delete()
-    return began, opened, escalated
-
-
-def _has_escalated(row: Finding, was: HealthState) -> bool:
-    """Return whether receivers are told again: it is more severe, or critical and ten times as large as they know."""
-    if HealthState(row.state).severity < was.severity:
-        return True
-    known, value = row.told_value or 0, row.value or 0
-    return row.state == HealthState.CRITICAL and known > 0 and value >= _ESCALATES * known
+    return began, opened
 
 
 def _end_acknowledgements(cluster: Cluster, rows: Iterable[Finding], now: datetime) -> list[Finding]:

@@ -9,9 +9,12 @@ import pytest
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.status import HealthState
 from kafkadash.findings.board import StatusBoard, summarize_cluster
+from kafkadash.findings.causes import HELD_BACK
+from kafkadash.findings.kinds import FindingKind
 from kafkadash.findings.models import Finding
 from kafkadash.findings.services import judge_ages
 from kafkadash.maintenance.models import QuietPeriod, QuietPurpose, QuietStage
+from kafkadash.monitoring.models import ClusterState
 from kafkadash.notifications.models import EventStep, NotificationEvent, NotificationTarget
 from tests.factories import NOW
 from tests.findings.test_incidents import (
@@ -141,6 +144,21 @@ def test_opening__that_is_held_when_a_window_begins__is_not_sent(demo: Cluster, 
     quiet(demo, NOW)
     judge_ages(NOW)
     assert told(target, HOUR / 2) == []
+
+
+def test_finding__that_grows_tenfold_in_a_window__is_told_again_when_it_ends(
+    demo: Cluster, target: NotificationTarget
+) -> None:
+    kind = FindingKind.OFFLINE
+    ClusterState.objects.filter(cluster=demo).update(offline_partitions=2)
+    read(demo)
+    assert told(target, HELD_BACK) == [(kind, EventStep.OPENED)]
+    quiet(demo, NOW, length=MINUTE)
+    ClusterState.objects.filter(cluster=demo).update(offline_partitions=200)
+    read(demo, after=MINUTE / 2)
+    assert told(target, MINUTE / 2) == [(kind, EventStep.OPENED)]
+    read(demo, after=MINUTE)
+    assert told(target, MINUTE) == [(kind, EventStep.OPENED), (kind, EventStep.ESCALATED)]
 
 
 def test_windows__of_a_rack_and_of_its_broker__hold_until_the_last_ends(

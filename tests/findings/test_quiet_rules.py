@@ -42,6 +42,7 @@ def silence(kind: str = "", *subjects: str) -> QuietRule[str]:
         (FindingKind.CONSUMER_LAG, "3", {"cluster"}),
         (FindingKind.UNREACHABLE, "", {"cluster"}),
         (FindingKind.RUN_TROUBLE, "3:stuck", set()),
+        (FindingKind.ANOTHER_CLUSTER, "", set()),
         (FindingKind.PIPELINE_STILL, "", set()),
     ],
 )
