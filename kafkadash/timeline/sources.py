@@ -114,6 +114,26 @@ def _within(field: str, span: TimeSpan) -> Q:
     return Q(**{f"{field}__gte": span.begin, f"{field}__lt": span.end})
 
 
+def _read_ends(
+    source: TimelineSource,
+    kind: EntryKind,
+    ends: Mapping[str, QuerySet[Any]],
+    scope: TimelineScope,
+    span: TimeSpan,
+    most: int,
+) -> SourceReading:
+    """Read what has a begin and an end, each an entry. ``ends``: rows by the field that has the time."""
+    places: list[EntryPlace] = []
+    counts = []
+    for field, rows in ends.items():
+        counted = rows.annotate(bucket=_bucket(field, span)).order_by().values_list("bucket")
+        counts += [KindCount(bucket - 1, kind, number) for bucket, number in counted.annotate(number=Count("*"))]
+        if scope.wants(kind):
+            newest = rows.order_by(f"-{field}", "-pk").values_list(field, "pk")[:most]
+            places += [EntryPlace(at, source, pk, field) for at, pk in newest]
+    return SourceReading(places, counts)
+
+
 class CollectorEvents:
     """Events that collectors found between two readings."""
 
@@ -153,19 +173,8 @@ class StoredFindings:
     }
 
     def read_span(self, scope: TimelineScope, span: TimeSpan, most: int) -> SourceReading:
-        places: list[EntryPlace] = []
-        counts = []
-        for field in self._ENDS:
-            rows = self._rows(scope, span, field)
-            counted = rows.annotate(bucket=_bucket(field, span)).order_by().values_list("bucket")
-            counts += [
-                KindCount(bucket - 1, EntryKind.FINDINGS, number)
-                for bucket, number in counted.annotate(number=Count("*"))
-            ]
-            if scope.wants(EntryKind.FINDINGS):
-                newest = rows.order_by(f"-{field}", "-pk").values_list(field, "pk")[:most]
-                places += [EntryPlace(at, self, pk, field) for at, pk in newest]
-        return SourceReading(places, counts)
+        ends = {field: self._rows(scope, span, field) for field in self._ENDS}
+        return _read_ends(self, EntryKind.FINDINGS, ends, scope, span, most)
 
     def describe_entries(self, scope: TimelineScope, places: Sequence[EntryPlace]) -> Sequence[TimelineEntry]:
         rows = Finding.objects.in_bulk({place.ref for place in places})
@@ -396,26 +405,15 @@ class MaintenancePeriods:
     _ENDS: Sequence[str] = ("begins_at", "ends_at")
 
     def read_span(self, scope: TimelineScope, span: TimeSpan, most: int) -> SourceReading:
-        places: list[EntryPlace] = []
-        counts = []
-        for field in self._ENDS:
-            rows = self._rows(scope, span, field)
-            counted = rows.annotate(bucket=_bucket(field, span)).order_by().values_list("bucket")
-            counts += [
-                KindCount(bucket - 1, EntryKind.MAINTENANCE, number)
-                for bucket, number in counted.annotate(number=Count("*"))
-            ]
-            if scope.wants(EntryKind.MAINTENANCE):
-                newest = rows.order_by(f"-{field}", "-pk").values_list(field, "pk")[:most]
-                places += [EntryPlace(at, self, pk, field) for at, pk in newest]
-        return SourceReading(places, counts)
+        ends = {field: self._rows(scope, span, field) for field in self._ENDS}
+        return _read_ends(self, EntryKind.MAINTENANCE, ends, scope, span, most)
 
     def describe_entries(self, scope: TimelineScope, places: Sequence[EntryPlace]) -> Sequence[TimelineEntry]:
         rows = QuietPeriod.objects.in_bulk({place.ref for place in places})
         return [self._describe(rows[place.ref], place.step, scope) for place in places if place.ref in rows]
 
     def _rows(self, scope: TimelineScope, span: TimeSpan, field: str) -> QuerySet[QuietPeriod]:
-        # What is planned has not happened.
+        # A planned begin or end has not happened.
         rows = QuietPeriod.objects.filter(
             _within(field, span), **{f"{field}__lte": timezone.now()}, cluster=scope.cluster_id
         )
