@@ -61,8 +61,8 @@ class SettingsForm(CodedForm):
                 self._refuse(name if name in self.fields else None, as_message(message))
 
 
-class MechanismField(forms.ChoiceField):
-    """Offers what is supported; the service refuses others, Kerberos by name."""
+class CheckedChoiceField(forms.ChoiceField):
+    """Choice of which the form or its service refuses unknown values, with a code of its own."""
 
     def valid_value(self, value: Any) -> bool:
         return True
@@ -93,7 +93,7 @@ class ConnectionForm(SettingsForm):
     security_protocol = forms.ChoiceField(
         label="Security protocol", choices=[(p, SECURITY_WORDS[p]) for p in SecurityProtocol], required=False
     )
-    sasl_mechanism = MechanismField(
+    sasl_mechanism = CheckedChoiceField(
         label="SASL mechanism", choices=[("", "none"), *((m, m) for m in SASL_MECHANISMS)], required=False
     )
     sasl_username = forms.CharField(label="User name or client ID", required=False)

@@ -8,9 +8,10 @@ from zoneinfo import available_timezones
 
 from django import forms
 from django.db.models import Q
+from django.utils.text import capfirst
 
 from kafkadash.accounts.errors import form_error
-from kafkadash.clusters.forms import SettingsForm
+from kafkadash.clusters.forms import CheckedChoiceField, SettingsForm
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.local_times import LocalTimeFault, read_local_time
 from kafkadash.core.messages import coded
@@ -31,15 +32,8 @@ _TYPED_LATE = timedelta(minutes=5)
 WHOLE_CLUSTER = "cluster"
 
 
-class CheckedChoiceField(forms.ChoiceField):
-    """Choice whose form refuses unknown values with a code of its own."""
-
-    def valid_value(self, value: Any) -> bool:
-        return True
-
-
 class _PeriodForm(SettingsForm):
-    """What windows and silences have in common: the reason, the end and its time zone."""
+    """Fields of windows and silences alike: the reason, the end and its time zone."""
 
     html_id = ""
     longest = LONGEST_WINDOW
@@ -141,7 +135,7 @@ class WindowForm(_PeriodForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._scopes = _list_scopes(self._cluster)
-        named = [(key, describe_scope(*scope).capitalize()) for key, scope in self._scopes.items()]
+        named = [(key, capfirst(describe_scope(*scope))) for key, scope in self._scopes.items()]
         self.fields["scope"].choices = [(WHOLE_CLUSTER, "The whole cluster"), *named]  # type: ignore[attr-defined]
 
     def clean_scope(self) -> str:

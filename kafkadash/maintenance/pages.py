@@ -7,9 +7,11 @@ from datetime import datetime, timedelta
 from http import HTTPStatus
 
 from django.contrib import messages
+from django.db.models import Case, IntegerField, When
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.text import capfirst
 from django.views.decorators.http import require_safe
 
 from kafkadash.accounts.errors import MissingObject
@@ -48,7 +50,7 @@ class PeriodLine:
     def what(self) -> str:
         own = self.period
         if not own.is_silence:
-            return own.about.capitalize() or "Whole cluster"
+            return capfirst(own.about) or "Whole cluster"
         kind = known_kinds().get(own.kind, own.kind)
         return ": ".join(part for part in (kind or "All kinds", own.subject) if part)
 
@@ -135,7 +137,9 @@ def _render_page(
     refused: MaintenanceRefused | None = None,
     status: HTTPStatus = HTTPStatus.OK,
 ) -> HttpResponse:
-    rows = QuietPeriod.objects.filter(cluster=cluster).order_by("-begins_at", "-pk")[: MOST_LISTED + 1]
+    # Those in force or planned first: however many are over, none of them is left out.
+    over = Case(When(ends_at__gt=now, then=0), default=1, output_field=IntegerField())
+    rows = QuietPeriod.objects.filter(cluster=cluster).order_by(over, "-begins_at", "-pk")[: MOST_LISTED + 1]
     lines = [PeriodLine(period, period.stage_at(now)) for period in rows]
     order = {QuietStage.BEGUN: 0, QuietStage.PLANNED: 1, QuietStage.OVER: 2}
     context = {

@@ -71,7 +71,7 @@ TABLE: Mapping[str, Row] = {
     "timeline:closed_findings": page(),
     "timeline:before_finding": page(get=302),
     "maintenance:maintenance": page(),
-    # What is sent here names no time and no number.
+    # The forms that are sent here name no time and no number.
     "maintenance:plan_window": form("opa", 400),
     "maintenance:add_silence": form("opa", 400),
     "maintenance:end": form("opa", 404),

@@ -12,7 +12,7 @@ from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.status import HealthState
 from kafkadash.findings.models import Finding
-from kafkadash.maintenance import services
+from kafkadash.maintenance import pages, services
 from kafkadash.maintenance.errors import MaintenanceErrorCode
 from kafkadash.maintenance.models import QuietPeriod, QuietPurpose, QuietStage
 from kafkadash.monitoring.models import BrokerState
@@ -61,6 +61,24 @@ def test_window__planned_by_an_operator__is_listed_and_audited(
     assert not page.find("main form")
     assert get_page("/").find("#status-demo .line-window")
     assert get_page("/clusters/demo/").find("#windows-demo")
+
+
+def test_rack__whose_name_has_capitals__is_named_as_it_is(demo: Cluster, get_page: GetPage, client: Client) -> None:
+    BrokerState.objects.filter(cluster=demo, broker_id=3).update(rack="EU-West")
+    assert client.post(f"{ADDRESS}window/", {**WINDOW, "scope": "rack:EU-West"}).status_code == 302
+    assert "Rack EU-West" in get_page(ADDRESS).words("periods")
+    assert 'value="rack:EU-West">Rack EU-West<' in Page.read(client.get(ADDRESS)).html
+
+
+def test_list__of_many_that_are_over__has_those_in_force(
+    demo: Cluster, get_page: GetPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "MOST_LISTED", 2)
+    running = planned(demo, NOW - timedelta(minutes=59))
+    for minutes in (50, 40, 30):
+        over = planned(demo, NOW - timedelta(minutes=minutes))
+        QuietPeriod.objects.filter(pk=over.pk).update(ends_at=NOW - timedelta(minutes=1))
+    assert get_page(ADDRESS).find(f"#period-{running.pk}")
 
 
 def test_silence__of_a_kind_and_a_subject__is_listed_and_audited(
