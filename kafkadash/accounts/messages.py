@@ -78,6 +78,7 @@ ACCOUNT_MESSAGES: Mapping[Code, MessageTemplate] = {
 }
 
 REQUEST_MESSAGES: Mapping[RequestErrorCode, MessageTemplate] = {
+    RequestErrorCode.TIME_ZONE_UNKNOWN: MessageTemplate("Unknown time zone.", "Enter one such as Europe/Berlin."),
     RequestErrorCode.CHOICE_UNKNOWN: MessageTemplate("Unknown {noun} “{asked}”, ignored.", "Use one of: {known}."),
     RequestErrorCode.COLUMN_UNKNOWN: MessageTemplate(
         "The list cannot be sorted by “{column}”. It is sorted by {instead}.", "Use one of: {columns}."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
+from zoneinfo import available_timezones
 
 from django import forms
 from django.forms.boundfield import BoundField
@@ -16,6 +17,7 @@ from kafkadash.accounts.templatetags.refusals import FieldMessage, field_message
 from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import SECRETS, Cluster, Role, SecurityProtocol
 from kafkadash.clusters.services import CONNECTION_FIELDS, ClusterRefused
+from kafkadash.core.errors import FieldRefused, RequestErrorCode
 from kafkadash.core.messages import CodedMessage, as_message
 from kafkadash.kafka.connections import SASL_MECHANISMS
 
@@ -54,6 +56,9 @@ class SettingsForm(CodedForm):
         for name, field in self.fields.items():
             field.help_text = self.hints.get(name, field.help_text)
 
+    def show_refusal(self, refused: FieldRefused) -> None:
+        self._refuse(refused.field or None, refused.message)
+
     def refuse(self, refused: ClusterRefused) -> None:
         """Put each message at its field; what belongs to none goes to the top."""
         for name, messages in refused.messages.items():
@@ -66,6 +71,19 @@ class CheckedChoiceField(forms.ChoiceField):
 
     def valid_value(self, value: Any) -> bool:
         return True
+
+
+class TimeZoneField(forms.CharField):
+    """Name of a time zone; UTC where it is empty."""
+
+    def __init__(self) -> None:
+        super().__init__(label="Time zone", required=False, initial="UTC")
+
+    def clean(self, value: Any) -> str:
+        name = str(super().clean(value)) or "UTC"
+        if name not in available_timezones():
+            raise form_error(RequestErrorCode.TIME_ZONE_UNKNOWN)
+        return name
 
 
 class ConnectionForm(SettingsForm):

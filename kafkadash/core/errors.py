@@ -36,9 +36,18 @@ class UserError(Exception):
         return self.message.codes
 
 
+class FieldRefused(UserError):
+    """What was entered is refused; ``field`` names the input that is wrong, '' for the form as a whole."""
+
+    def __init__(self, field: str, code: StrEnum, /, **params: Any) -> None:
+        super().__init__(code, **params)
+        self.field = field
+
+
 class RequestErrorCode(StrEnum):
     """Codes of requests that any page may refuse; the texts are in ``accounts.messages``."""
 
     CHOICE_UNKNOWN = "choice-unknown"
+    TIME_ZONE_UNKNOWN = "time-zone-unknown"
     COLUMN_UNKNOWN = "column-unknown"
     BODY_TOO_LARGE = "body-too-large"

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import Any
-from zoneinfo import available_timezones
 
 from django import forms
 
 from kafkadash.accounts.errors import form_error
-from kafkadash.clusters.forms import SettingsForm
+from kafkadash.clusters.forms import SettingsForm, TimeZoneField
 from kafkadash.core.local_times import LocalTimeFault, read_local_time
 from kafkadash.findings.errors import OnCallErrorCode
 from kafkadash.findings.services import AcknowledgementTerms
-from kafkadash.notifications.errors import DeliveryErrorCode
 
 LONGEST_NOTE = 500
 LONGEST_TERM = timedelta(days=90)
@@ -32,7 +30,7 @@ class AcknowledgementForm(SettingsForm):
 
     note = forms.CharField(label="Note", required=False)
     until = forms.CharField(label="Until", required=False)
-    time_zone = forms.CharField(label="Time zone", required=False, initial="UTC")
+    time_zone = TimeZoneField()
     snooze = forms.CharField(required=False)
 
     def __init__(self, *args: Any, now: datetime, **kwargs: Any) -> None:
@@ -44,12 +42,6 @@ class AcknowledgementForm(SettingsForm):
         if len(note) > LONGEST_NOTE:
             raise form_error(OnCallErrorCode.NOTE_TOO_LONG, typed=len(note), most=LONGEST_NOTE)
         return note
-
-    def clean_time_zone(self) -> str:
-        name = str(self.cleaned_data["time_zone"]).strip() or "UTC"
-        if name not in available_timezones():
-            raise form_error(DeliveryErrorCode.TIME_ZONE_UNKNOWN)
-        return name
 
     def clean_snooze(self) -> int | None:
         typed = str(self.cleaned_data["snooze"])

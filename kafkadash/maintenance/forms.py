@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import Any
-from zoneinfo import available_timezones
 
 from django import forms
 from django.db.models import Q
 from django.utils.text import capfirst
 
 from kafkadash.accounts.errors import form_error
-from kafkadash.clusters.forms import CheckedChoiceField, SettingsForm
+from kafkadash.clusters.forms import CheckedChoiceField, SettingsForm, TimeZoneField
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.local_times import LocalTimeFault, read_local_time
 from kafkadash.core.messages import coded
 from kafkadash.maintenance.errors import MaintenanceErrorCode
 from kafkadash.maintenance.models import QuietPeriod, QuietPurpose, describe_scope
-from kafkadash.maintenance.services import MaintenanceRefused
 from kafkadash.monitoring.models import BrokerState
-from kafkadash.notifications.errors import DeliveryErrorCode
 from kafkadash.notifications.kinds import known_kinds
 
 LONGEST_REASON = 500
@@ -40,7 +37,7 @@ class _PeriodForm(SettingsForm):
 
     reason = forms.CharField(label="Reason", required=False)
     ends = forms.CharField(label="End", required=False)
-    time_zone = forms.CharField(label="Time zone", required=False, initial="UTC")
+    time_zone = TimeZoneField()
 
     def __init__(self, *args: Any, cluster: Cluster, now: datetime, **kwargs: Any) -> None:
         super().__init__(*args, auto_id=f"{self.html_id}-%s", **kwargs)
@@ -55,12 +52,6 @@ class _PeriodForm(SettingsForm):
         if len(reason) > LONGEST_REASON:
             raise form_error(MaintenanceErrorCode.REASON_TOO_LONG, typed=len(reason), most=LONGEST_REASON)
         return reason
-
-    def clean_time_zone(self) -> str:
-        name = str(self.cleaned_data["time_zone"]).strip() or "UTC"
-        if name not in available_timezones():
-            raise form_error(DeliveryErrorCode.TIME_ZONE_UNKNOWN)
-        return name
 
     def clean(self) -> dict[str, Any]:
         given = self.cleaned_data
@@ -113,9 +104,6 @@ class _PeriodForm(SettingsForm):
             reason=self.cleaned_data["reason"],
             **columns,
         )
-
-    def show_refusal(self, refused: MaintenanceRefused) -> None:
-        self._refuse(refused.field or None, refused.message)
 
 
 class WindowForm(_PeriodForm):

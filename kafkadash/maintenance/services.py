@@ -13,9 +13,8 @@ from django.http import HttpRequest
 from kafkadash.accounts.models import User
 from kafkadash.accounts.services import record
 from kafkadash.clusters.models import Cluster
-from kafkadash.core.errors import UserError
+from kafkadash.core.errors import FieldRefused
 from kafkadash.core.events import changed
-from kafkadash.core.messages import coded
 from kafkadash.maintenance.errors import MaintenanceErrorCode
 from kafkadash.maintenance.models import QuietPeriod, QuietPurpose, QuietStage
 
@@ -23,12 +22,8 @@ MOST_OPEN = 200
 """Windows and silences of one cluster that are not over."""
 
 
-class MaintenanceRefused(UserError):
-    """A window or a silence is not stored or not ended; ``field`` names the input that is wrong, '' for the form."""
-
-    def __init__(self, field: str, code: MaintenanceErrorCode, /, **params: Any) -> None:
-        super().__init__(coded(code, **params))
-        self.field = field
+class MaintenanceRefused(FieldRefused):
+    """A window or a silence is not stored or not ended."""
 
 
 def add_period(period: QuietPeriod, user: User, request: HttpRequest) -> QuietPeriod:

@@ -43,7 +43,6 @@ class DeliveryErrorCode(StrEnum):
     MAIL_NOT_SET = "receiver-mail-not-set"
     NAME_NEEDED = "receiver-name-needed"
     NAME_TAKEN = "receiver-name-taken"
-    TIME_ZONE_UNKNOWN = "route-time-zone-unknown"
     NOTHING_SENT = "route-sends-nothing"
     FINDINGS_ONLY = "route-findings-only"
     CLUSTER_UNKNOWN = "route-cluster-unknown"

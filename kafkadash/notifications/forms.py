@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from typing import Any
-from zoneinfo import available_timezones
 
 from django import forms
 
 from kafkadash.accounts.errors import form_error
-from kafkadash.clusters.forms import SettingsForm
+from kafkadash.clusters.forms import SettingsForm, TimeZoneField
 from kafkadash.clusters.models import Cluster
 from kafkadash.notifications.errors import DeliveryErrorCode
 from kafkadash.notifications.kinds import known_kinds
@@ -56,9 +55,6 @@ class ReceiverForm(SettingsForm):
     def clean_address(self) -> str:
         return str(self.cleaned_data["address"]).strip()
 
-    def show_refusal(self, refused: ReceiverRefused) -> None:
-        self._refuse(refused.field or None, refused.message)
-
 
 class RouteForm(SettingsForm):
     """Events that a receiver is sent: from where, which, and when."""
@@ -79,19 +75,13 @@ class RouteForm(SettingsForm):
     )
     begins = forms.TimeField(label="From", required=False, initial="00:00")
     ends = forms.TimeField(label="To", required=False, initial="00:00")
-    time_zone = forms.CharField(label="Time zone", required=False, initial="UTC")
+    time_zone = TimeZoneField()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         clusters = Cluster.objects.order_by("name").values_list("pk", "name")
         self.fields["cluster"].choices = [("", "all clusters"), *((str(pk), name) for pk, name in clusters)]  # type: ignore[attr-defined]
         self.fields["kinds"].choices = list(known_kinds().items())  # type: ignore[attr-defined]
-
-    def clean_time_zone(self) -> str:
-        name = str(self.cleaned_data["time_zone"]).strip() or "UTC"
-        if name not in available_timezones():
-            raise form_error(DeliveryErrorCode.TIME_ZONE_UNKNOWN)
-        return name
 
     def columns(self) -> dict[str, Any]:
         """Return the columns of the route. Raises ReceiverRefused where the cluster is gone."""
@@ -113,6 +103,3 @@ class RouteForm(SettingsForm):
             "ends": given["ends"] or midnight,
             "time_zone": given["time_zone"],
         }
-
-    def show_refusal(self, refused: ReceiverRefused) -> None:
-        self._refuse(refused.field or None, refused.message)

@@ -65,7 +65,6 @@ DELIVERY_MESSAGES: Mapping[Code, MessageTemplate] = {
     ),
     Code.NAME_NEEDED: MessageTemplate("The name is missing.", "Enter a name, at most 64 characters."),
     Code.NAME_TAKEN: MessageTemplate("There is a receiver {name} already.", "Choose another name."),
-    Code.TIME_ZONE_UNKNOWN: MessageTemplate("Unknown time zone.", "Enter one such as Europe/Berlin."),
     Code.NOTHING_SENT: MessageTemplate("The route sends nothing.", "Select findings, changes or both."),
     Code.FINDINGS_ONLY: MessageTemplate(
         "PagerDuty takes findings only.", "Send changes to a receiver of another kind."

@@ -17,8 +17,7 @@ from django.http import HttpRequest
 
 from kafkadash.accounts.models import User
 from kafkadash.accounts.services import record
-from kafkadash.core.errors import UserError
-from kafkadash.core.messages import coded
+from kafkadash.core.errors import FieldRefused
 from kafkadash.notifications.errors import DeliveryErrorCode
 from kafkadash.notifications.models import NotificationRoute, NotificationTarget, TargetKind
 
@@ -27,12 +26,8 @@ _SLACK_HOSTS = ("hooks.slack.com", "hooks.slack-gov.com")
 MOST_ADDRESS = 2_000
 
 
-class ReceiverRefused(UserError):
-    """A receiver or a route stays as it is; ``field`` names the input that is wrong, '' for the whole form."""
-
-    def __init__(self, field: str, code: DeliveryErrorCode, /, **params: Any) -> None:
-        super().__init__(coded(code, **params))
-        self.field = field
+class ReceiverRefused(FieldRefused):
+    """A receiver or a route stays as it is."""
 
 
 def check_address(kind: str, address: str) -> str:

@@ -8,6 +8,7 @@ from pytest_django.fixtures import Settings
 
 from kafkadash.accounts.models import AuditEvent
 from kafkadash.clusters.models import Role
+from kafkadash.core.errors import RequestErrorCode
 from kafkadash.notifications.errors import DeliveryErrorCode as Code
 from kafkadash.notifications.models import NotificationRoute, NotificationTarget, TargetKind
 from tests.conftest import new_user, signed_in
@@ -94,7 +95,7 @@ def test_a_route_is_added_and_removed(admin: Client, make_target: MakeTarget) ->
     ("kind", "form", "code"),
     [
         (TargetKind.WEBHOOK, {}, Code.NOTHING_SENT),
-        (TargetKind.WEBHOOK, {"findings": "on", "time_zone": "Mars/Olympus"}, Code.TIME_ZONE_UNKNOWN),
+        (TargetKind.WEBHOOK, {"findings": "on", "time_zone": "Mars/Olympus"}, RequestErrorCode.TIME_ZONE_UNKNOWN),
         (TargetKind.PAGERDUTY, {"changes": "on"}, Code.FINDINGS_ONLY),
     ],
 )

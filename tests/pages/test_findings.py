@@ -13,12 +13,12 @@ from django.utils.html import escape
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, Role
+from kafkadash.core.errors import RequestErrorCode
 from kafkadash.findings.board import next_step, trend_of
 from kafkadash.findings.errors import OnCallErrorCode
 from kafkadash.findings.kinds import FindingCode, FindingKind
 from kafkadash.findings.models import Finding
 from kafkadash.monitoring.models import BrokerState, ClusterState
-from kafkadash.notifications.errors import DeliveryErrorCode
 from tests.factories import NOW, BrokerFactory, TopicFactory, judged, silent, watched
 from tests.groups import STALLED, group_seen
 from tests.pages.conftest import Page, figures_of
@@ -257,7 +257,7 @@ class TestTerms:
             ({"until": "2027-03-28T02:30", "time_zone": "Europe/Berlin"}, OnCallErrorCode.END_SKIPPED),
             ({"until": "soon"}, OnCallErrorCode.END_UNREADABLE),
             ({"snooze": "7"}, OnCallErrorCode.END_UNREADABLE),
-            ({"until": "2027-01-01T08:30", "time_zone": "Mars/Base"}, DeliveryErrorCode.TIME_ZONE_UNKNOWN),
+            ({"until": "2027-01-01T08:30", "time_zone": "Mars/Base"}, RequestErrorCode.TIME_ZONE_UNKNOWN),
         ],
         ids=["note", "past", "late", "skipped", "unreadable", "preset", "zone"],
     )

@@ -10,13 +10,13 @@ from django.test import Client
 
 from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.clusters.models import Cluster
+from kafkadash.core.errors import RequestErrorCode
 from kafkadash.core.status import HealthState
 from kafkadash.findings.models import Finding
 from kafkadash.maintenance import pages, services
 from kafkadash.maintenance.errors import MaintenanceErrorCode
 from kafkadash.maintenance.models import QuietPeriod, QuietPurpose, QuietStage
 from kafkadash.monitoring.models import BrokerState
-from kafkadash.notifications.errors import DeliveryErrorCode
 from kafkadash.timeline.errors import TimelineCode
 from tests.factories import NOW, judged
 from tests.metrics.scraped import scrape_page
@@ -105,7 +105,7 @@ def test_silence__of_a_kind_and_a_subject__is_listed_and_audited(
         ({"begins": "2027-11-21T01:00", "ends": "2027-11-21T02:00"}, MaintenanceErrorCode.BEGIN_TOO_LATE),
         ({"begins": "2026-11-22T04:00", "ends": "2026-11-22T03:00"}, MaintenanceErrorCode.END_BEFORE_BEGIN),
         ({"ends": "2027-01-21T04:00"}, MaintenanceErrorCode.TOO_LONG),
-        ({"time_zone": "Mars/Base"}, DeliveryErrorCode.TIME_ZONE_UNKNOWN),
+        ({"time_zone": "Mars/Base"}, RequestErrorCode.TIME_ZONE_UNKNOWN),
         (
             {"begins": "2027-03-28T02:30", "ends": "2027-03-28T04:00", "time_zone": "Europe/Berlin"},
             MaintenanceErrorCode.TIME_SKIPPED,
