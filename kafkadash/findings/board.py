@@ -773,7 +773,9 @@ MOST_LISTED = 100
 MOST_CONSEQUENCES = 3
 """Consequences that the folded line names."""
 MOST_FINDINGS = 4
-"""Findings of one cluster on the board, without consequences; its own page shows all."""
+FIRST_FINDINGS = 3
+"""Findings of one cluster on the board, without consequences: the first few where it has more than ``MOST_FINDINGS``.
+Its own page shows all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -940,6 +942,7 @@ def status_context(
     incidents = seen.incidents
     if choice is not None and choice.narrows:
         incidents = tuple(FindingIncident(row) for row in choice.findings(seen))
+    shown = incidents if len(incidents) <= MOST_FINDINGS else incidents[:FIRST_FINDINGS]
     return {
         "cluster": cluster,
         "now": now,
@@ -947,8 +950,8 @@ def status_context(
         "standing": seen,
         "quiet": seen.quiet and not narrowed,
         "html_id": f"{'chosen' if narrowed else 'status'}-{cluster.slug}",
-        "incidents": incidents[:MOST_FINDINGS],
-        "more": more_words(len(incidents) - MOST_FINDINGS) if len(incidents) > MOST_FINDINGS else "",
+        "incidents": shown,
+        "more": more_words(len(incidents) - len(shown)) if len(shown) < len(incidents) else "",
     }
 
 

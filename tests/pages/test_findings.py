@@ -241,7 +241,7 @@ def test_of_many_findings_the_board_shows_the_first_and_the_overview_all(get_pag
     judged(cluster)
     board = get_page("/")
     assert figures_of(board.title) == ["10"]
-    assert board.figures("#status-demo .cluster-more") == ["6"]
+    assert board.figures("#status-demo .cluster-more") == ["7"]
     assert get_page("/clusters/demo/").html.count('class="finding-row"') == 10
 
 
