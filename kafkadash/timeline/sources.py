@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from itertools import chain
+from operator import itemgetter
+from typing import Any, NamedTuple, Protocol
 
 from django.db.models import Case, Count, F, Func, IntegerField, Max, Min, Q, QuerySet, TextField, Value, When
 from django.db.models.functions import Cast
@@ -70,11 +72,11 @@ CHANGE_ACTIONS: Sequence[str] = tuple(
 _BEGINS = frozenset({"change.started", "change.scheduled", "change.turn_came"})
 
 
-@dataclass(frozen=True, slots=True)
-class EntryPlace:
+class EntryPlace(NamedTuple):
     """Place of an entry on the axis: all that is read of the entries of pages that are not shown.
 
-    ``ref``: what its source finds it by, ``step``: which of the entries of one row it is.
+    ``ref``: what its source finds it by, ``step``: which of the entries of one row it is. A tuple, because the last
+    page reads thousands.
     """
 
     at: datetime
@@ -485,5 +487,5 @@ class TimelineReading:
 def read_timeline(scope: TimelineScope, span: TimeSpan, most: int) -> TimelineReading:
     """Read all sources: the newest entries, at most so many, and how many there are of each kind."""
     readings = [source.read_span(scope, span, most) for source in SOURCES]
-    places = sorted((place for reading in readings for place in reading.places), key=lambda p: p.at, reverse=True)
+    places = sorted(chain.from_iterable(reading.places for reading in readings), key=itemgetter(0), reverse=True)
     return TimelineReading(scope, places[:most], [count for reading in readings for count in reading.counts])
