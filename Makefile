@@ -105,7 +105,7 @@ bench-pipeline: $(STAMP) ## measure collection and processing of 5,000 groups (A
 bench-topics: $(STAMP) ## measure changes of 1,000 topics, and pages of 5,000 topics and partitions
 	@$(BIN)/python -m tests.bench topics $(ARGS)
 
-bench-oncall: $(STAMP) ## measure messages about a dead broker, and /metrics of 5,000 groups
+bench-oncall: $(STAMP) ## measure messages of a dead broker, storms, the timeline, failing receivers (35 min), /metrics
 	@$(BIN)/python -m tests.bench oncall $(ARGS)
 
 pin-images: $(STAMP) ## pin the image digests in docker-compose.yml
