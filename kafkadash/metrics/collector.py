@@ -29,9 +29,11 @@ from kafkadash.execution.models import Execution
 from kafkadash.execution.pages.counts import figures_of, freshness_of_figures
 from kafkadash.execution.progress.figures import RunNow
 from kafkadash.findings.board import ClusterStanding, FindingRow, rank_clusters
+from kafkadash.findings.judges import FORECAST_HOLDS
 from kafkadash.findings.kinds import FactSource, FindingKind
 from kafkadash.findings.models import Judgement
 from kafkadash.findings.product import load_product_rows
+from kafkadash.history.models import DiskForecast
 from kafkadash.history.standing import PipelineStatus, pipeline_standing
 from kafkadash.kafka.throttles import DISK_RATE, FOLLOWER_RATE, LEADER_RATE, RATES, rate_of
 from kafkadash.metrics.series import MetricSeries, list_series
@@ -147,6 +149,8 @@ class StoredMetrics(Collector):
 
     def _add_findings(self, standings: Sequence[ClusterStanding], pipeline: PipelineStatus) -> None:
         judged = dict(Judgement.objects.values_list("cluster_id", "judged_at"))
+        made = DiskForecast.objects.filter(observed_at__gt=self.now - FORECAST_HOLDS).order_by()
+        forecast = set(made.values_list("cluster_id", flat=True).distinct())
         for standing in standings:
             slug, judged_at = standing.cluster.slug, judged.get(standing.cluster.pk)
             self._add("kafkadash_cluster_judgement_timestamp_seconds", [slug], judged_at)
@@ -155,6 +159,8 @@ class StoredMetrics(Collector):
                 found[row.kind.value, row.state.value].append(row)
             named = {row.kind.value for row in standing.findings if not row.expected}
             for kind in _OF_CLUSTERS:
+                if kind is FindingKind.DISK_SOON and standing.cluster.pk not in forecast:
+                    continue
                 if kind.value not in named and _is_judged(kind, standing, pipeline, judged_at, self.now):
                     self._add("kafkadash_findings_open", [slug, kind.value, kind.about.state.value], 0)
             for (kind_name, severity), rows in sorted(found.items()):

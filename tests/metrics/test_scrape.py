@@ -27,6 +27,7 @@ from kafkadash.execution.engine.state import RowState
 from kafkadash.execution.models import Execution
 from kafkadash.findings.kinds import FindingKind
 from kafkadash.findings.models import Finding
+from kafkadash.history.models import DiskForecast
 from kafkadash.metrics import collector
 from kafkadash.metrics.series import SERIES
 from kafkadash.metrics.views import prefers_openmetrics
@@ -145,9 +146,23 @@ def test_findings__of_a_cluster__are_counted_as_on_the_board(world: ScrapedWorld
     assert found.get("findings_first_seen_timestamp_seconds", **offline) is not None
     assert found.find("cluster_state", cluster="demo") == [{"cluster": "demo", "state": "critical"}]
     assert found.get("findings_open", cluster="demo", kind="quorum-lost", severity="critical") == 0
-    # Read from a canary, racks and hidden topics, of which nothing is known here.
+    # Read from a canary, racks and forecasts, of which nothing is known here.
     assert found.find("findings_open", cluster="demo", kind="canary-fails") == []
     assert found.find("findings_open", cluster="demo", kind="rack-violation") == []
+    assert found.find("findings_open", cluster="demo", kind="disk-full-soon") == []
+    DiskForecast.objects.create(
+        cluster=world.demo,
+        broker=1,
+        directory="/data",
+        observed_at=NOW - timedelta(hours=1),
+        version=1,
+        used_bytes=10,
+        total_bytes=100,
+        grows_per_day=1.5,
+        samples=40,
+        from_at=NOW - timedelta(days=1),
+    )
+    assert scrape_page().get("findings_open", cluster="demo", kind="disk-full-soon", severity="warning") == 0
     away = {labels["kind"]: labels["severity"] for labels in found.find("findings_open", cluster="away")}
     assert away["unreachable"] == "unknown"
     assert set(away.values()) == {"unknown"}
