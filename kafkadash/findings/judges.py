@@ -118,7 +118,8 @@ def leader_skew(facts: ClusterFacts, at: datetime, _: datetime) -> Iterator[Judg
     shares = {b.id: leaders * b.replicas / replicas for b in hosting}
     # Within one leader of its share no other spread would be better.
     uneven = [b for b in hosting if leaders and not math.floor(shares[b.id]) <= b.leaders <= math.ceil(shares[b.id])]
-    worst = max(uneven, key=lambda b: (abs(b.leaders - shares[b.id]), -b.id), default=None)
+    # Of two that differ as much, the one that leads too few, because a broker that came back explains that.
+    worst = max(uneven, key=lambda b: (abs(b.leaders - shares[b.id]), b.leaders < shares[b.id], -b.id), default=None)
     if worst is None:
         return
     share = shares[worst.id]

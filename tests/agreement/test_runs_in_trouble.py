@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from kafkadash.accounts.models import AuditEvent
 from kafkadash.changes.models import RequestState
@@ -41,8 +42,13 @@ from kafkadash.execution.worker import step as stepping
 from kafkadash.execution.worker.broker_absences import brokers_away
 from kafkadash.execution.worker.fail_points import POINTS, ArmedPoint
 from kafkadash.execution.worker.step import step_once
+from kafkadash.findings.judges import SKEW_MIN_PARTITIONS
+from kafkadash.findings.models import Finding
+from kafkadash.findings.services import judge
 from kafkadash.kafka.api import ItemChanged, TopicPartition
 from kafkadash.kafka.mutations import WireClient
+from kafkadash.monitoring.models import CollectorKind
+from kafkadash.notifications.models import NotificationEvent
 from kafkadash.planning.errors import ReassignmentErrorCode
 from tests.agreement import runs
 from tests.agreement.conftest import Mover, TopicMaker
@@ -215,6 +221,28 @@ def test_a_move_that_somebody_else_cancels__ends_and_has_its_order_again(
     assert run.execution.outcome == RunOutcome.EXCEPTIONS
     assert tools.topics("--topic", topic)[topic].partitions[0].replicas == (2, 1)
     assert tools.throttles(topic, 1, 2, 3) == {}
+
+
+def test_leader_skew__of_a_broker_whose_replicas_a_run_moves__has_the_run_as_its_cause(
+    requests: Requests, make_topic: TopicMaker
+) -> None:
+    make_topic([[1, 2], [1, 3]] * (SKEW_MIN_PARTITIONS // 2))
+    topic = make_topic([[1, 2]], mib=8)
+    run = requests.approved({(topic, 0): [3, 2]}).start()
+    run.until_moving(topic)
+
+    def skew() -> Finding:
+        for _ in range(2):  # one that may flap opens when two readings show it
+            for kind in (CollectorKind.METADATA, CollectorKind.REASSIGNMENTS):
+                requests.refresh(kind)
+            judge(requests.cluster.pk, timezone.now())
+        return Finding.objects.get(cluster=requests.cluster, kind="leader-skew", opened_at__isnull=False)
+
+    explained = skew()
+    assert (explained.scope, explained.cause_run) == ("1", run.change.pk)
+    assert not NotificationEvent.objects.filter(subject_id=explained.public_id).exists()
+    run.cancel("The cause of a finding was seen.")
+    assert skew().cause_run is None
 
 
 def test_a_move_that_somebody_else_retargets_and_cancels__stays_as_they_left_it(
