@@ -327,6 +327,7 @@ class TestLeaders:
     def test_the_broker_that_is_furthest_off_is_told(self) -> None:
         assert says(self.led(120, 90, 90), FindingCode.LEADS_MORE, broker=1, percent=20, leaders=120, share=100.0)
         assert says(self.led(60, 120, 120), FindingCode.LEADS_FEWER, broker=1, percent=40)
+        assert says(self.led(120, 40), FindingCode.LEADS_FEWER, broker=2, percent=50)
 
     def test_nothing_is_said_while_a_broker_is_down(self) -> None:
         facts = self.led(0, 180, 180)
