@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,7 +31,7 @@ def percentile(values: Iterable[float], percent: float) -> float:
     ordered = sorted(values)
     if not ordered:
         raise ValueError("no values")
-    return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
+    return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]
 
 
 def conclude(group: str, bars: Sequence[Bar]) -> int:
