@@ -6,6 +6,7 @@ Findings are stored or made from the ages of facts alone; each has a link to the
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -43,7 +44,7 @@ from kafkadash.clusters.access import (
 )
 from kafkadash.clusters.models import Cluster, ClusterMode
 from kafkadash.core.formatting import join_items, long_duration
-from kafkadash.core.messages import CodedMessage, choose_plural
+from kafkadash.core.messages import choose_plural
 from kafkadash.core.middleware import post_only
 from kafkadash.core.revalidation import revalidated
 from kafkadash.core.rows import one_moment
@@ -65,7 +66,7 @@ from kafkadash.findings.judgement import (
 from kafkadash.findings.judges import MORE, UNSEEN
 from kafkadash.findings.kinds import FactSource, FindingKind, stored_kind
 from kafkadash.findings.kinds import JudgedFinding as Found
-from kafkadash.findings.messages import finding_detail, finding_title
+from kafkadash.findings.messages import FindingTexts, read_texts, write_texts
 from kafkadash.findings.models import Finding
 from kafkadash.findings.product import ProductRow, load_product_rows
 from kafkadash.findings.runbooks import fill_commands, read_runbook
@@ -272,31 +273,35 @@ class FindingRow:
     row: Finding | None
     old: bool = False
     cause: Finding | None = None
-    _unpacked: list[CodedMessage] = field(init=False, default_factory=list, compare=False, repr=False)
+    _texts: list[FindingTexts] = field(init=False, default_factory=list, compare=False, repr=False)
 
     @property
-    def message(self) -> CodedMessage:
-        """Message, unpacked once and only where it is shown: a board shows four parts of it, but not all findings."""
-        if not self._unpacked:
-            self._unpacked.append(self.said.message)
-        return self._unpacked[0]
+    def texts(self) -> FindingTexts:
+        """Texts, written where they are shown: a board does not show all findings."""
+        if not self._texts:
+            said = self.said
+            if isinstance(said, Finding):
+                self._texts.append(read_texts(said.message_code, json.dumps(said.message_params)))
+            else:
+                self._texts.append(write_texts(said.message))
+        return self._texts[0]
 
     @property
     def code(self) -> str:
-        return self.message.shown_code
+        return self.texts.code
 
     @property
     def sentence(self) -> str:
-        return self.message.cause
+        return self.texts.sentence
 
     @property
     def title(self) -> str:
         """Heading without the cluster's name."""
-        return finding_title(self.message)
+        return self.texts.title
 
     @property
     def detail(self) -> str:
-        return finding_detail(self.message)
+        return self.texts.detail
 
     @property
     def own_state(self) -> HealthState:
@@ -1137,7 +1142,7 @@ def _command_values(shown: FindingRow) -> Mapping[str, str]:
     A transaction is named only while it hangs as of now: the offset may be that of a live one by now.
     """
     values = {"HOST:9092": shown.cluster.bootstrap_servers}
-    broker = shown.message.params.get("broker")
+    broker = shown.said.message.params.get("broker")
     if isinstance(broker, int):
         values["ID"] = str(broker)
     if shown.kind in _ABOUT_GROUPS and shown.row:

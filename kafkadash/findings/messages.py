@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from kafkadash.core.formatting import join_items
 from kafkadash.core.messages import CodedMessage, MessageTemplate, Writer, message_part
@@ -141,6 +143,26 @@ def finding_title(message: CodedMessage) -> str:
 
 def finding_detail(message: CodedMessage) -> str:
     return message_part(message, "detail")
+
+
+@dataclass(frozen=True, slots=True)
+class FindingTexts:
+    """Texts of a finding on a page. ``code``: for people to search for, '' where only a text is known."""
+
+    sentence: str
+    title: str
+    detail: str
+    code: str
+
+
+def write_texts(message: CodedMessage) -> FindingTexts:
+    return FindingTexts(message.cause, finding_title(message), finding_detail(message), message.shown_code)
+
+
+@lru_cache(maxsize=8192)
+def read_texts(code: str, params: str) -> FindingTexts:
+    """Return the texts of a stored message; ``params`` is its JSON. Cached, because a board shows hundreds again."""
+    return write_texts(CodedMessage.from_json({"code": code, "params": json.loads(params)}))
 
 
 def _template(text: str, title: str, detail: str = "") -> FindingTemplate:
