@@ -66,7 +66,6 @@ def post(
     *,
     networks: Sequence[Network],
     seconds: float,
-    trust: ssl.SSLContext | None = None,
 ) -> ReceiverAnswer:
     """Send the body, and return the answer if its status is 2xx; at most ``MOST_ANSWER_BYTES`` of it are read.
 
@@ -78,7 +77,7 @@ def post(
     try:
         with (
             httpx.Client(
-                transport=_GuardedTransport(backend, trust or ssl.create_default_context()),
+                transport=_GuardedTransport(backend),
                 timeout=seconds,
                 follow_redirects=False,
                 trust_env=False,
@@ -149,9 +148,10 @@ def _describe_failure(host: str, error: Exception) -> CodedMessage:
 
 
 class _GuardedTransport(httpx.BaseTransport):
-    """Transport over connections of a guarded backend."""
+    """Transport over connections of a guarded backend; certificates are those that the system trusts."""
 
-    def __init__(self, backend: _GuardedBackend, trust: ssl.SSLContext) -> None:
+    def __init__(self, backend: _GuardedBackend) -> None:
+        trust = ssl.create_default_context()
         self._pool = httpcore.ConnectionPool(ssl_context=trust, network_backend=backend, max_connections=1)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:

@@ -41,6 +41,14 @@ def new_authority(host: str = "127.0.0.1", *, broker_ended: dt.timedelta | None 
     )
 
 
+def self_signed(host: str) -> Authority:
+    """Return a server's certificate that is its own authority, and no client's."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    certificate = _signed("broker", key.public_key(), "broker", key, is_authority=False, host=host)
+    own = _as_pem(certificate, key)
+    return Authority(own.pem, own, own)
+
+
 def _issue(
     name: str, authority_key: ec.EllipticCurvePrivateKey, host: str | None, *, ended: dt.timedelta | None = None
 ) -> Certificate:
@@ -48,6 +56,10 @@ def _issue(
     certificate = _signed(
         name, key.public_key(), "an authority", authority_key, is_authority=False, host=host, ended=ended
     )
+    return _as_pem(certificate, key)
+
+
+def _as_pem(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Certificate:
     return Certificate(
         certificate.public_bytes(serialization.Encoding.PEM).decode(),
         key.private_bytes(

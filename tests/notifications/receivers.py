@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -22,6 +23,7 @@ class Answering(Enum):
     ERROR = auto()
     HANG = auto()
     RESET = auto()
+    HOLD = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +41,12 @@ class LocalReceiver:
 
     Requests after these are answered as ``answering`` says.
 
-    A request that hangs is read and not answered until ``released`` is set, for 30 s at most.
+    A request that hangs is read and not answered until ``released`` is set, for 30 s at most; one that is held is then
+    accepted.
     """
 
     port: int
+    scheme: str = "http"
     requests: list[tuple[dict[str, str], Any]] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
     answers: list[tuple[int, bytes, dict[str, str]]] = field(default_factory=list)
@@ -52,7 +56,7 @@ class LocalReceiver:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/hook"
+        return f"{self.scheme}://127.0.0.1:{self.port}/hook"
 
     @property
     def events(self) -> list[dict[str, Any]]:
@@ -60,7 +64,7 @@ class LocalReceiver:
 
 
 @contextmanager
-def local_receiver() -> Iterator[LocalReceiver]:
+def local_receiver(tls: ssl.SSLContext | None = None) -> Iterator[LocalReceiver]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
@@ -84,6 +88,8 @@ def local_receiver() -> Iterator[LocalReceiver]:
                 self.connection.close()
                 return False
             else:
+                if receiver.answering is Answering.HOLD:
+                    receiver.released.wait(30)
                 status, text, headers = 500 if receiver.answering is Answering.ERROR else 200, b"ok", {}
             self.send_response(status)
             for name, value in headers.items():
@@ -98,7 +104,9 @@ def local_receiver() -> Iterator[LocalReceiver]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    receiver = LocalReceiver(server.server_port)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    receiver = LocalReceiver(server.server_port, "https" if tls else "http")
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:
