@@ -6,6 +6,7 @@ A worker that dies between the receiver's answer and its row sends that message 
 from __future__ import annotations
 
 import ipaddress
+import smtplib
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -24,7 +25,7 @@ from kafkadash.clusters.secrets import SecretError
 from kafkadash.core import leases
 from kafkadash.core.messages import CodedMessage, coded, first_names, message_columns, message_part
 from kafkadash.notifications.errors import DeliveryErrorCode, NotificationCode
-from kafkadash.notifications.guarded_http import DeliveryFailed, ReceiverAnswer, post
+from kafkadash.notifications.guarded_http import DeliveryFailed, ReceiverAnswer, clean_answer, post
 from kafkadash.notifications.models import (
     EventStep,
     EventSubject,
@@ -244,7 +245,8 @@ def _send(target: NotificationTarget, message: NotificationMessage, now: datetim
         case _:
             return _send_mail(target, content)
     networks = [ipaddress.ip_network(text) for text in settings.NOTIFICATION_NETWORKS]
-    return post(url, body, headers, networks=networks, seconds=SECONDS)
+    secrets = [target.address, target.secret]
+    return post(url, body, headers, networks=networks, seconds=SECONDS, secrets=secrets)
 
 
 def _send_mail(target: NotificationTarget, content: MessageContent) -> ReceiverAnswer:
@@ -260,9 +262,16 @@ def _send_mail(target: NotificationTarget, content: MessageContent) -> ReceiverA
     try:
         mail.send()
     except OSError as error:  # SMTPException is one
-        detail = error.strerror or type(error).__name__
-        raise DeliveryFailed(coded(DeliveryErrorCode.MAIL_FAILED, detail=detail)) from error
+        raise DeliveryFailed(coded(DeliveryErrorCode.MAIL_FAILED, detail=_describe_mail_failure(error))) from error
     return ReceiverAnswer(None, "")
+
+
+def _describe_mail_failure(error: OSError) -> str:
+    """Return what the mail server answered, or why there is no answer."""
+    if not isinstance(error, smtplib.SMTPResponseException):
+        return error.strerror or type(error).__name__
+    told = error.smtp_error
+    return clean_answer(told if isinstance(told, str) else told.decode("utf-8", "replace"))
 
 
 def _find_incident(

@@ -7,22 +7,27 @@ differently a moment later changes nothing.
 from __future__ import annotations
 
 import ipaddress
+import re
 import ssl
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 import httpcore
 import httpx
 
 from kafkadash.core.errors import UserError
 from kafkadash.core.host_names import HostUnresolved, resolve_host
+from kafkadash.core.logs import HIDDEN
 from kafkadash.core.messages import CodedMessage, coded
 from kafkadash.notifications.errors import DeliveryErrorCode
 
 MOST_ANSWER_BYTES = 64_000
 MOST_SHOWN = 200
+SHORTEST_HIDDEN = 8
+"""Characters from which a part of a URL is hidden in an answer: shorter ones are words."""
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -66,10 +71,12 @@ def post(
     *,
     networks: Sequence[Network],
     seconds: float,
+    secrets: Sequence[str] = (),
 ) -> ReceiverAnswer:
     """Send the body, and return the answer if its status is 2xx; at most ``MOST_ANSWER_BYTES`` of it are read.
 
-    ``networks``: allowed beside public addresses, and alone without TLS. Raises DeliveryFailed, within ``seconds``.
+    ``networks``: allowed beside public addresses, and alone without TLS. ``secrets``: hidden where the answer repeats
+    them, like the parts of the URL. Raises DeliveryFailed, within ``seconds``.
     """
     parts = httpx.URL(url)
     backend = _GuardedBackend(networks, time.monotonic() + seconds, public=parts.scheme == "https")
@@ -85,7 +92,8 @@ def post(
             client.stream("POST", parts, content=body, headers=sent) as response,
         ):
             status, retry_after = response.status_code, response.headers.get("retry-after", "")
-            text = _read_start(response.iter_bytes()) if status < 300 or status >= 400 else ""
+            hidden = [*secrets, *_list_url_parts(url)]
+            text = _read_start(response.iter_bytes(), hidden) if status < 300 or status >= 400 else ""
     except DeliveryFailed:
         raise
     except (httpx.TimeoutException, TimeoutError):
@@ -123,15 +131,29 @@ def _reached_address(address: Address) -> Address:
     return address.ipv4_mapped or address.sixtofour or address
 
 
-def _read_start(parts: Iterator[bytes]) -> str:
-    """Return the start of an answer for the list of deliveries, control characters left out."""
+def _list_url_parts(url: str) -> set[str]:
+    """Return what may be the secret of a URL: parts of its path and values of its query."""
+    _, _, own = url.partition("://")
+    parts = re.split(r"[/?&=;]", own)[1:]
+    return {each for part in parts for each in (part, unquote(part)) if len(each) >= SHORTEST_HIDDEN}
+
+
+def clean_answer(text: str) -> str:
+    """Return the start of an answer as it is stored, without control characters."""
+    return "".join(each if each.isprintable() else " " for each in text[:MOST_SHOWN]).strip()
+
+
+def _read_start(parts: Iterator[bytes], hidden: Iterable[str]) -> str:
+    """Return the start of an answer for the list of deliveries, without what is ``hidden``."""
     data = b""
     for part in parts:
         data += part
         if len(data) >= MOST_ANSWER_BYTES:
             break
-    text = data[: 4 * MOST_SHOWN].decode("utf-8", "replace")
-    return "".join(each if each.isprintable() else " " for each in text)[:MOST_SHOWN].strip()
+    text = data[:MOST_ANSWER_BYTES].decode("utf-8", "replace")
+    for each in sorted(filter(None, hidden), key=len, reverse=True):
+        text = text.replace(each, HIDDEN)
+    return clean_answer(text)
 
 
 def _describe_failure(host: str, error: Exception) -> CodedMessage:
