@@ -1,6 +1,7 @@
 """Messages in the formats of their receivers. Pure.
 
-Names of topics and groups are text of others: they never become markup, links or mentions of a receiver.
+Names of topics and groups are text of others: they never become markup, links or mentions of a receiver, nor lines of
+their own. Programs get them as they are, people without line breaks and marks that turn the direction of text.
 """
 
 from __future__ import annotations
@@ -62,13 +63,14 @@ class EventContent:
 
     @property
     def long_text(self) -> str:
-        """Text with the consequences."""
+        """Text in one line, with the consequences in another."""
+        text = _one_line(self.text)
         if not self.consequence_count:
-            return self.text
-        titles = "; ".join(each.title for each in self.consequences)
+            return text
+        titles = _one_line("; ".join(each.title for each in self.consequences))
         more = self.consequence_count - len(self.consequences)
         word = "Still open" if self.closes else "Consequences"
-        return f"{self.text}\n{word} ({self.consequence_count}): {titles}{f'; {more} more' if more > 0 else ''}"
+        return f"{text}\n{word} ({self.consequence_count}): {titles}{f'; {more} more' if more > 0 else ''}"
 
     @property
     def closes(self) -> bool:
@@ -82,7 +84,7 @@ class EventContent:
     @property
     def headline(self) -> str:
         where = f"{self.cluster}: " if self.cluster else ""
-        return f"[{self.word}] {where}{self.title}"
+        return _one_line(f"[{self.word}] {where}{self.title}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ class MessageContent:
     @property
     def headline(self) -> str:
         if self.digest or len(self.events) > 1:
-            return f"[{self._worst_word()}] {self.summary}"
+            return _one_line(f"[{self._worst_word()}] {self.summary}")
         return self.events[0].headline
 
     def _worst_word(self) -> str:
@@ -185,10 +187,10 @@ def write_pagerduty(content: MessageContent, routing_key: str, incident: str) ->
         severities = [each.severity for each in content.events if not each.closes]
         event["payload"] = {
             "summary": content.headline[:PAGERDUTY_SUMMARY],
-            "source": newest.cluster or "kafkadash",
+            "source": _one_line(newest.cluster) or "kafkadash",
             "severity": "critical" if HealthState.CRITICAL in severities else "warning",
             "timestamp": newest.occurred_at.isoformat(),
-            "component": newest.cluster,
+            "component": _one_line(newest.cluster),
             "class": newest.kind,
             "custom_details": {"text": [each.long_text for each in content.events[:MOST_LISTED]]},
         }
@@ -204,7 +206,7 @@ def write_mail(content: MessageContent) -> tuple[str, str]:
         lines += [line for line in (event.url, event.runbook_url) if line]
         lines.append("")
     lines += filter(None, [_count_more(content)])
-    return _one_line(content.headline)[:MAIL_SUBJECT], "\n".join(lines)
+    return content.headline[:MAIL_SUBJECT], "\n".join(lines)
 
 
 def _event_document(event: EventContent) -> Mapping[str, Any]:
@@ -268,6 +270,7 @@ def _card_text(text: str, **style: str) -> dict[str, Any]:
 
 
 def _one_line(text: str) -> str:
+    """Return the text without line breaks, control characters and marks of direction, which turn what follows."""
     return "".join(each if each.isprintable() else " " for each in text)
 
 

@@ -61,7 +61,9 @@ def logged() -> Iterator[io.StringIO]:
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(log_formatter(as_json=True, before=[structlog.stdlib.add_log_level]))
-    loggers = {logging.getLogger(name): level for name, level in LIBRARY_LEVELS.items()} | {logging.getLogger(): logging.INFO}
+    loggers = {logging.getLogger(name): level for name, level in LIBRARY_LEVELS.items()} | {
+        logging.getLogger(): logging.INFO
+    }
     levels = {logger: logger.level for logger in loggers}
     for logger, level in loggers.items():
         logger.setLevel(level)
