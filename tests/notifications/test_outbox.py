@@ -12,6 +12,7 @@ from kafkadash.findings import incidents
 from kafkadash.findings.kinds import FindingKind
 from kafkadash.findings.models import Finding
 from kafkadash.monitoring.models import BrokerState
+from kafkadash.notifications import outbox
 from kafkadash.notifications.models import EventStep, EventSubject, NotificationEvent
 from tests.factories import NOW, judged, watched
 
@@ -43,10 +44,9 @@ def test_opening__that_is_rolled_back__leaves_no_event() -> None:
     """A fault once the event is stored takes the opening back as well."""
     cluster = watched("demo")
     BrokerState.objects.filter(cluster=cluster, broker_id=2).update(fenced=True)
-    inner = incidents.record_events
 
     def store_and_fail(*args: Iterable[NotificationEvent]) -> None:
-        inner(*args)
+        outbox.record_events(*args)
         assert steps(FindingKind.BROKER_DOWN), "stored within the transaction, not after it"
         raise ConnectionError
 
