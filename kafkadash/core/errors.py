@@ -39,8 +39,8 @@ class UserError(Exception):
 class FieldRefused(UserError):
     """What was entered is refused; ``field`` names the input that is wrong, '' for the form as a whole."""
 
-    def __init__(self, field: str, code: StrEnum, /, **params: Any) -> None:
-        super().__init__(code, **params)
+    def __init__(self, field: str, why: StrEnum | CodedMessage, /, **params: Any) -> None:
+        super().__init__(why, **params)
         self.field = field
 
 

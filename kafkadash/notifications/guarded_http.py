@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import socket
 import ssl
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,6 +30,7 @@ MOST_SHOWN = 200
 SHORTEST_HIDDEN = 8
 """Characters from which a part of a URL is hidden in an answer: shorter ones are words."""
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_LOOPBACK = (ipaddress.IPv4Address("127.0.0.1"), ipaddress.IPv6Address("::1"))
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -114,12 +116,50 @@ def post(
     )
 
 
+def check_literal_host(url: str, networks: Sequence[Network]) -> None:
+    """Check the host of a URL as a try does, if it is an address or localhost. A name is resolved only when sent.
+
+    Raises DeliveryFailed, and httpx.InvalidURL where no request can be sent to the URL.
+    """
+    parts = httpx.URL(url)
+    if addresses := _literal_addresses(parts.host):
+        _pick_allowed(parts.host, addresses, networks, public=parts.scheme == "https")
+
+
 def is_allowed_address(address: Address, networks: Sequence[Network], *, public: bool = True) -> bool:
     """Return whether a receiver may be at this address: one in an allowed network, or a public one where allowed."""
     own = _reached_address(address)
     if any(own in network for network in networks if network.version == own.version):
         return True
     return public and own.is_global and not own.is_multicast
+
+
+def _pick_allowed(
+    host: str, addresses: Sequence[Address], networks: Sequence[Network], *, public: bool
+) -> Sequence[Address]:
+    """Return the addresses that may be connected. Raises DeliveryFailed where there are none."""
+    allowed = [each for each in addresses if is_allowed_address(each, networks, public=public)]
+    if not allowed:
+        raise DeliveryFailed(coded(DeliveryErrorCode.ADDRESS_FORBIDDEN, host=host, address=str(addresses[0])))
+    return allowed
+
+
+def _literal_addresses(host: str) -> Sequence[Address]:
+    """Return the addresses of a host for which no name server is asked; none of a name.
+
+    The resolver also takes an IPv4 address as one decimal or hexadecimal number, and with fewer than four parts.
+    """
+    if host == "localhost":
+        return _LOOPBACK
+    try:
+        rows = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except (OSError, UnicodeError):
+        return ()
+    return [_read_address(str(where[0])) for *_, where in rows]
+
+
+def _read_address(text: str) -> Address:
+    return ipaddress.ip_address(text.partition("%")[0])
 
 
 def _reached_address(address: Address) -> Address:
@@ -237,11 +277,7 @@ class _GuardedBackend(httpcore.NetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
         addresses = _resolve(host, port, self._until)
-        allowed = [each for each in addresses if is_allowed_address(each, self._networks, public=self._public)]
-        if not allowed:
-            raise DeliveryFailed(
-                coded(DeliveryErrorCode.ADDRESS_FORBIDDEN, host=host, address=str(addresses[0])), final=False
-            )
+        allowed = _pick_allowed(host, addresses, self._networks, public=self._public)
         failure: Exception | None = None
         for index, address in enumerate(allowed):
             share = _seconds_left(self._until) / (len(allowed) - index)
@@ -287,7 +323,7 @@ def _resolve(host: str, port: int, until: float) -> list[Address]:
         found = resolve_host(host.strip("[]"), port, _seconds_left(until))
     except HostUnresolved as error:
         raise DeliveryFailed(coded(DeliveryErrorCode.HOST_UNKNOWN, host=host)) from error
-    return [ipaddress.ip_address(str(where[0]).partition("%")[0]) for *_, where in found]
+    return [_read_address(str(where[0])) for *_, where in found]
 
 
 def _seconds_left(until: float) -> float:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
@@ -19,6 +20,7 @@ from kafkadash.accounts.models import User
 from kafkadash.accounts.services import record
 from kafkadash.core.errors import FieldRefused
 from kafkadash.notifications.errors import DeliveryErrorCode
+from kafkadash.notifications.guarded_http import DeliveryFailed, Network, check_literal_host
 from kafkadash.notifications.models import NotificationRoute, NotificationTarget, TargetKind
 
 _ROUTING_KEY = re.compile(r"[0-9A-Za-z]{32}")
@@ -67,11 +69,22 @@ def _check_url(kind: str, address: str) -> str:
     usable = parts.scheme in ("http", "https") and host and address.isascii() and address.isprintable()
     if not usable or "@" in parts.netloc or " " in address or len(address) > MOST_ADDRESS or parts.fragment:
         raise ReceiverRefused("address", DeliveryErrorCode.URL_WRONG)
+    _check_host(address)
     if parts.scheme == "http" and not settings.NOTIFICATION_NETWORKS:
         raise ReceiverRefused("address", DeliveryErrorCode.URL_UNENCRYPTED)
     if kind == TargetKind.SLACK and host not in _SLACK_HOSTS and not _is_own_network(host):
         raise ReceiverRefused("address", DeliveryErrorCode.URL_OF_SERVICE, host=host, service="Slack")
     return f"{parts.scheme}://{host}{f':{port}' if port else ''}/…"
+
+
+def _check_host(address: str) -> None:
+    """Refuse a host that a try could not reach whatever a name server answers."""
+    try:
+        check_literal_host(address, _allowed_networks())
+    except DeliveryFailed as refused:
+        raise ReceiverRefused("address", refused.message) from None
+    except httpx.InvalidURL:
+        raise ReceiverRefused("address", DeliveryErrorCode.URL_WRONG) from None
 
 
 def _is_own_network(host: str) -> bool:
@@ -80,7 +93,11 @@ def _is_own_network(host: str) -> bool:
         address = ipaddress.ip_address(host)
     except ValueError:
         return False
-    return any(address in ipaddress.ip_network(text) for text in settings.NOTIFICATION_NETWORKS)
+    return any(address in network for network in _allowed_networks())
+
+
+def _allowed_networks() -> list[Network]:
+    return [ipaddress.ip_network(text) for text in settings.NOTIFICATION_NETWORKS]
 
 
 def add_target(user: User, name: str, kind: TargetKind, address: str, request: HttpRequest) -> NotificationTarget:
