@@ -12,12 +12,18 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.notifications.errors import DeliveryErrorCode
 from kafkadash.notifications.kinds import known_kinds
 from kafkadash.notifications.models import TargetKind
+from kafkadash.notifications.rules import SentChanges
 from kafkadash.notifications.services import ReceiverRefused
 
 SEVERITIES = (
     ("warning", "critical, unknown and warning"),
     ("unknown", "critical and unknown"),
     ("critical", "critical only"),
+)
+CHANGES = (
+    (SentChanges.NONE.value, "none"),
+    (SentChanges.WAITING.value, "only those that wait for approval"),
+    (SentChanges.ALL.value, "all"),
 )
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _ADDRESS_HINTS = {
@@ -67,7 +73,7 @@ class RouteForm(SettingsForm):
 
     cluster = forms.ChoiceField(label="Cluster", required=False)
     findings = forms.BooleanField(label="Findings", required=False, initial=True)
-    changes = forms.BooleanField(label="Changes", required=False)
+    changes = forms.ChoiceField(label="Changes", choices=CHANGES, required=False, initial=SentChanges.NONE.value)
     severity = forms.ChoiceField(label="Severity of findings", choices=SEVERITIES, required=False, initial="warning")
     kinds = forms.MultipleChoiceField(label="Kinds of findings", required=False)
     weekdays = forms.MultipleChoiceField(
@@ -95,7 +101,7 @@ class RouteForm(SettingsForm):
         return {
             "cluster": cluster,
             "findings": given["findings"],
-            "changes": given["changes"],
+            "changes": given["changes"] or SentChanges.NONE.value,
             "severity": given["severity"] or "warning",
             "kinds": given["kinds"],
             "weekdays": [int(day) for day in given["weekdays"]],

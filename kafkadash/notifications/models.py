@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.secrets import EncryptedTextField, SecretUse
 from kafkadash.core.messages import CodedMessage, stored_message
+from kafkadash.notifications.rules import SentChanges
 
 
 class TargetKind(models.TextChoices):
@@ -87,7 +88,8 @@ class NotificationTarget(models.Model):
 class NotificationRoute(models.Model):
     """Events that a target receives. Without a cluster it is those of all clusters.
 
-    ``severity``: the least severe state of findings that is sent. ``kinds``: FindingKind values, all where empty.
+    ``changes``: a ``SentChanges`` value. ``severity``: the least severe state of findings that is sent. ``kinds``:
+    FindingKind values, all where empty.
     ``weekdays`` (0 is Monday) and the hours are in ``time_zone``; a route whose ``begins`` and ``ends`` are equal holds
     all day, and one that ends before it begins holds over midnight, counted to the day on which it began.
     """
@@ -95,7 +97,7 @@ class NotificationRoute(models.Model):
     target = models.ForeignKey(NotificationTarget, on_delete=models.CASCADE, related_name="routes")
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, null=True, related_name="+")
     findings = models.BooleanField(default=True)
-    changes = models.BooleanField(default=False)
+    changes = models.CharField(max_length=16, default=SentChanges.NONE.value, db_default=SentChanges.NONE.value)
     severity = models.CharField(max_length=16, default="warning")
     kinds = models.JSONField(default=list)
     time_zone = models.CharField(max_length=64, default="UTC")

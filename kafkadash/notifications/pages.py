@@ -30,6 +30,7 @@ from kafkadash.notifications.models import (
     NotificationTarget,
     TargetKind,
 )
+from kafkadash.notifications.rules import SentChanges
 from kafkadash.notifications.services import (
     ReceiverRefused,
     add_route,
@@ -67,7 +68,12 @@ class RouteLine:
             names = known_kinds()
             kinds = ", ".join(names.get(kind, kind) for kind in self.route.kinds) or "all kinds"
             found.append(f"findings, {dict(SEVERITIES)[self.route.severity]}: {kinds}")
-        return (*found, "changes") if self.route.changes else tuple(found)
+        match self.route.changes:
+            case SentChanges.ALL:
+                found.append("changes")
+            case SentChanges.WAITING:
+                found.append("changes that wait for approval")
+        return tuple(found)
 
     @property
     def hours(self) -> str:

@@ -22,7 +22,7 @@ from kafkadash.notifications.models import (
     NotificationTarget,
     TargetKind,
 )
-from kafkadash.notifications.rules import STORM_WITHIN, RouteFilter, RouteHours, RouteTraffic
+from kafkadash.notifications.rules import STORM_WITHIN, RouteFilter, RouteHours, RouteTraffic, SentChanges
 
 MOST_EVENTS = 5_000
 """Events that are routed in one transaction; the next second takes the others."""
@@ -34,7 +34,7 @@ def filter_of(route: NotificationRoute) -> RouteFilter:
     return RouteFilter(
         cluster=route.cluster_id,
         findings=route.findings,
-        changes=route.changes,
+        changes=SentChanges(route.changes),
         severity=route.severity,
         kinds=frozenset(route.kinds),
         hours=RouteHours(route.time_zone, frozenset(route.weekdays), route.begins, route.ends),
@@ -114,7 +114,7 @@ class _RouteTable:
     def _takes(self, wanted: RouteFilter, event: NotificationEvent) -> bool:
         if event.subject == EventSubject.FINDING:
             return wanted.takes_finding(event.cluster_id, event.kind, event.state, self.now)
-        return wanted.takes_change(event.cluster_id, self.now)
+        return wanted.takes_change(event.cluster_id, self.now, waits=event.step == EventStep.WAITING)
 
 
 def _store_messages(chosen: Mapping[NotificationRoute, Sequence[NotificationEvent]], now: datetime) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
+from enum import StrEnum
 from zoneinfo import ZoneInfo
 
 from kafkadash.core.status import HealthState
@@ -19,6 +20,14 @@ LEVELS: Mapping[str, frozenset[str]] = {
     "warning": frozenset({HealthState.CRITICAL, HealthState.UNKNOWN, HealthState.WARNING}),
 }
 """States of findings that a route of each severity takes. Unknown: a cluster that nobody can judge."""
+
+
+class SentChanges(StrEnum):
+    """Events of changes that a route takes."""
+
+    NONE = "none"
+    WAITING = "waiting"
+    ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +63,7 @@ class RouteFilter:
 
     cluster: int | None = None
     findings: bool = True
-    changes: bool = False
+    changes: SentChanges = SentChanges.NONE
     severity: str = "warning"
     kinds: frozenset[str] = frozenset()
     hours: RouteHours = field(default_factory=RouteHours)
@@ -63,8 +72,10 @@ class RouteFilter:
         fits = self.findings and state in LEVELS[self.severity] and (not self.kinds or kind in self.kinds)
         return fits and self._applies(cluster, at)
 
-    def takes_change(self, cluster: int | None, at: datetime) -> bool:
-        return self.changes and self._applies(cluster, at)
+    def takes_change(self, cluster: int | None, at: datetime, *, waits: bool) -> bool:
+        """Return whether an event of a change is taken; ``waits``: that it waits for approval."""
+        fits = self.changes is SentChanges.ALL or (waits and self.changes is SentChanges.WAITING)
+        return fits and self._applies(cluster, at)
 
     def _applies(self, cluster: int | None, at: datetime) -> bool:
         return self.cluster in (None, cluster) and self.hours.include(at)

@@ -22,6 +22,7 @@ from kafkadash.core.errors import FieldRefused
 from kafkadash.notifications.errors import DeliveryErrorCode
 from kafkadash.notifications.guarded_http import DeliveryFailed, Network, check_literal_host
 from kafkadash.notifications.models import NotificationRoute, NotificationTarget, TargetKind
+from kafkadash.notifications.rules import SentChanges
 
 _ROUTING_KEY = re.compile(r"[0-9A-Za-z]{32}")
 _SLACK_HOSTS = ("hooks.slack.com", "hooks.slack-gov.com")
@@ -160,9 +161,10 @@ def renew_key(target: NotificationTarget, user: User, request: HttpRequest) -> s
 
 def add_route(target: NotificationTarget, user: User, values: Mapping[str, Any], request: HttpRequest) -> None:
     """Store a route with these columns. Raises ReceiverRefused."""
-    if not (values["findings"] or values["changes"]):
+    sends_changes = values["changes"] != SentChanges.NONE
+    if not (values["findings"] or sends_changes):
         raise ReceiverRefused("findings", DeliveryErrorCode.NOTHING_SENT)
-    if values["changes"] and target.kind == TargetKind.PAGERDUTY:
+    if sends_changes and target.kind == TargetKind.PAGERDUTY:
         raise ReceiverRefused("changes", DeliveryErrorCode.FINDINGS_ONLY)
     with transaction.atomic():
         route = NotificationRoute.objects.create(target=target, **values)

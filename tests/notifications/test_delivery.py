@@ -59,7 +59,7 @@ class TestRouting:
         assert route_events(NOW) == 0
 
     def test_a_closing_goes_to_whoever_was_sent_the_opening(self, make_target: MakeTarget, tell: Tell) -> None:
-        told, others = make_target(severity="critical"), make_target(findings=False, changes=True)
+        told, others = make_target(severity="critical"), make_target(findings=False, changes="all")
         tell("f-1")
         tell("f-2", state="warning")
         route_events(NOW)

@@ -11,6 +11,7 @@ from kafkadash.clusters.models import Role
 from kafkadash.core.errors import RequestErrorCode
 from kafkadash.notifications.errors import DeliveryErrorCode as Code
 from kafkadash.notifications.models import NotificationRoute, NotificationTarget, TargetKind
+from kafkadash.notifications.rules import SentChanges
 from tests.conftest import new_user, signed_in
 from tests.notifications.conftest import MakeTarget, Tell
 from tests.pages.conftest import Page
@@ -84,14 +85,19 @@ def test_a_route_is_added_and_removed(admin: Client, make_target: MakeTarget) ->
     target = make_target()
     target.routes.all().delete()
     form = {"findings": "on", "severity": "critical", "kinds": ["broker-down"], "weekdays": ["0", "6"]}
+    form["changes"] = "waiting"
     hours = {"begins": "22:00", "ends": "06:00", "time_zone": "Europe/Berlin"}
     admin.post(f"{LIST}{target.pk}/routes/", {**form, **hours})
     route = NotificationRoute.objects.get()
+    assert route.changes == SentChanges.WAITING
     assert (route.severity, route.kinds, route.weekdays, route.cluster) == ("critical", ["broker-down"], [0, 6], None)
     admin.post(f"{LIST}{target.pk}/routes/remove/", {"route": str(route.pk)})
     assert not NotificationRoute.objects.exists()
-    actions = AuditEvent.objects.filter(object_type="receiver").order_by("pk").values_list("action", flat=True)
-    assert list(actions) == ["receiver.route_added", "receiver.route_removed"]
+    audited = AuditEvent.objects.filter(object_type="receiver").order_by("pk")
+    assert list(audited.values_list("action", "after__changes", "before__changes")) == [
+        ("receiver.route_added", "waiting", None),
+        ("receiver.route_removed", None, "waiting"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +105,7 @@ def test_a_route_is_added_and_removed(admin: Client, make_target: MakeTarget) ->
     [
         (TargetKind.WEBHOOK, {}, Code.NOTHING_SENT),
         (TargetKind.WEBHOOK, {"findings": "on", "time_zone": "Mars/Olympus"}, RequestErrorCode.TIME_ZONE_UNKNOWN),
-        (TargetKind.PAGERDUTY, {"changes": "on"}, Code.FINDINGS_ONLY),
+        (TargetKind.PAGERDUTY, {"changes": "waiting"}, Code.FINDINGS_ONLY),
     ],
 )
 def test_a_route_that_cannot_be_is_refused(

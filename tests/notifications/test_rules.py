@@ -6,7 +6,14 @@ from datetime import UTC, datetime, time, timedelta
 
 import pytest
 
-from kafkadash.notifications.rules import STORM_EVENTS, STORM_WITHIN, RouteFilter, RouteHours, RouteTraffic
+from kafkadash.notifications.rules import (
+    STORM_EVENTS,
+    STORM_WITHIN,
+    RouteFilter,
+    RouteHours,
+    RouteTraffic,
+    SentChanges,
+)
 
 pytestmark = pytest.mark.domain
 SATURDAY = datetime(2026, 11, 21, 2, 3, 4, tzinfo=UTC)
@@ -40,7 +47,7 @@ def test_hours(hours: RouteHours, at: datetime, inside: bool) -> None:
         (RouteFilter(), True),
         (RouteFilter(cluster=1), True),
         (RouteFilter(cluster=2), False),
-        (RouteFilter(findings=False, changes=True), False),
+        (RouteFilter(findings=False, changes=SentChanges.ALL), False),
         (RouteFilter(severity="critical"), False),
         (RouteFilter(severity="unknown"), True),
         (RouteFilter(kinds=frozenset({"unreachable"})), True),
@@ -56,10 +63,18 @@ def test_what_is_not_monitored_is_sent_to_nobody() -> None:
     assert not RouteFilter().takes_finding(1, "collection-off", "maintenance", SATURDAY)
 
 
-def test_changes() -> None:
-    assert not RouteFilter().takes_change(1, SATURDAY)
-    assert RouteFilter(changes=True).takes_change(1, SATURDAY)
-    assert not RouteFilter(cluster=2, changes=True).takes_change(1, SATURDAY)
+@pytest.mark.parametrize(
+    ("wanted", "waiting", "others"),
+    [
+        (RouteFilter(), False, False),
+        (RouteFilter(changes=SentChanges.WAITING), True, False),
+        (RouteFilter(changes=SentChanges.ALL), True, True),
+        (RouteFilter(cluster=2, changes=SentChanges.ALL), False, False),
+    ],
+)
+def test_changes(wanted: RouteFilter, waiting: bool, others: bool) -> None:
+    taken = tuple(wanted.takes_change(1, SATURDAY, waits=waits) for waits in (True, False))
+    assert taken == (waiting, others)
 
 
 def test_a_storm_begins_with_one_digest_now_and_goes_on_with_one_a_minute() -> None:
