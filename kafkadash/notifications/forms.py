@@ -87,7 +87,7 @@ class RouteForm(SettingsForm):
         super().__init__(*args, **kwargs)
         clusters = Cluster.objects.order_by("name").values_list("pk", "name")
         self.fields["cluster"].choices = [("", "all clusters"), *((str(pk), name) for pk, name in clusters)]  # type: ignore[attr-defined]
-        self.fields["kinds"].choices = list(known_kinds().items())  # type: ignore[attr-defined]
+        self.fields["kinds"].choices = [(kind.value, kind.name) for kind in known_kinds().values()]  # type: ignore[attr-defined]
 
     def columns(self) -> dict[str, Any]:
         """Return the columns of the route. Raises ReceiverRefused where the cluster is gone."""

@@ -14,8 +14,9 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from kafkadash.accounts.errors import MissingObject, form_error
 from kafkadash.accounts.models import User
-from kafkadash.clusters.access import MANAGE, needs
+from kafkadash.clusters.access import MANAGE, needs, visible_clusters
 from kafkadash.clusters.secrets import SecretError
+from kafkadash.core.formatting import listed_shortly
 from kafkadash.core.middleware import post_only
 from kafkadash.notifications.delivery import queue_test
 from kafkadash.notifications.errors import DeliveryErrorCode
@@ -30,7 +31,8 @@ from kafkadash.notifications.models import (
     NotificationTarget,
     TargetKind,
 )
-from kafkadash.notifications.rules import SentChanges
+from kafkadash.notifications.routing import filter_of
+from kafkadash.notifications.rules import CoverageRow, ReceiverFilters, SentChanges, list_coverage
 from kafkadash.notifications.services import (
     ReceiverRefused,
     add_route,
@@ -66,7 +68,7 @@ class RouteLine:
         found = []
         if self.route.findings:
             names = known_kinds()
-            kinds = ", ".join(names.get(kind, kind) for kind in self.route.kinds) or "all kinds"
+            kinds = ", ".join(names[kind].name if kind in names else kind for kind in self.route.kinds) or "all kinds"
             found.append(f"findings, {dict(SEVERITIES)[self.route.severity]}: {kinds}")
         match self.route.changes:
             case SentChanges.ALL:
@@ -81,6 +83,20 @@ class RouteLine:
         if self.route.begins == self.route.ends:
             return days if not self.route.weekdays else f"{days}, {self.route.time_zone}"
         return f"{days} {self.route.begins:%H:%M} to {self.route.ends:%H:%M} {self.route.time_zone}"
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageLine:
+    """Row of who is sent what, in the words of the page."""
+
+    row: CoverageRow
+
+    @property
+    def where(self) -> str:
+        names = self.row.clusters
+        if not names:
+            return "kafkadash itself"
+        return names[0] if len(names) == 1 else f"{len(names):,} clusters: {listed_shortly(names)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +125,22 @@ class DeliveryLine:
 @require_safe
 @needs(MANAGE)
 def notifications(request: HttpRequest) -> HttpResponse:
-    """List all receivers with their routes, and the newest deliveries."""
+    """Show who is sent what now, all receivers with their routes, and the newest deliveries."""
     now = timezone.now()
     routes = Prefetch("routes", NotificationRoute.objects.select_related("cluster").order_by("pk"))
     targets = list(NotificationTarget.objects.order_by("name").prefetch_related(routes))
     rows = [{"target": t, "state": _target_state(t), "routes": list(map(RouteLine, t.routes.all()))} for t in targets]
+    filters = [
+        ReceiverFilters(t.pk, t.name, [filter_of(route) for route in t.routes.all()]) for t in targets if t.enabled
+    ]
+    clusters = visible_clusters(request.user).values_list("pk", "name")
+    coverage = list_coverage(filters, clusters, known_kinds().values(), now)
     failing = sum(target.failing_since is not None and target.enabled for target in targets)
     context = {
         "section": "settings",
         "now": now,
         "rows": rows,
+        "coverage": [CoverageLine(row) for row in coverage],
         "kinds": TargetKind.choices,
         "deliveries": _list_deliveries(None),
         "title": _write_title(len(targets), failing),

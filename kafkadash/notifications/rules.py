@@ -1,14 +1,15 @@
-"""Which route takes which event, and when a storm becomes a digest. Pure."""
+"""Which route takes which event, which receivers that makes, and when a storm becomes a digest. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
 from kafkadash.core.status import HealthState
+from kafkadash.notifications.kinds import KnownKind
 
 STORM_EVENTS = 10
 STORM_WITHIN = timedelta(minutes=1)
@@ -96,3 +97,106 @@ class RouteTraffic:
         if self.events + events <= STORM_EVENTS:
             return None
         return now if self.newest_at is None else max(now, self.newest_at + STORM_WITHIN)
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiverFilters:
+    """Receiver that is enabled, with what its routes take."""
+
+    number: int
+    name: str
+    filters: Sequence[RouteFilter]
+
+
+@dataclass(frozen=True, slots=True)
+class CoveringReceiver:
+    """Receiver that would be sent an event now; ``some_kinds``: not of every kind that there may be."""
+
+    number: int
+    name: str
+    some_kinds: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageCell:
+    """Receivers of findings of one state, or of a part of the events of changes.
+
+    ``kinds`` counts the kinds of such events that there may be, ``missed`` those that no receiver is sent.
+    """
+
+    receivers: tuple[CoveringReceiver, ...]
+    kinds: int
+    missed: int
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageRow:
+    """Clusters of which the same receivers are sent the same; without any it is kafkadash itself."""
+
+    clusters: tuple[str, ...]
+    critical: CoverageCell
+    unknown: CoverageCell
+    warning: CoverageCell
+    waiting_changes: CoverageCell
+    other_changes: CoverageCell
+
+
+def list_coverage(
+    receivers: Iterable[ReceiverFilters],
+    clusters: Iterable[tuple[int, str]],
+    kinds: Collection[KnownKind],
+    at: datetime,
+) -> list[CoverageRow]:
+    """Return who is sent events at this time: of clusters, given by id and name, and last of kafkadash itself.
+
+    Clusters that differ in nothing are one row. Those with critical findings for nobody come first.
+    """
+    routes = [(each, [(own.cluster, _find_taken(own, kinds, at)) for own in each.filters]) for each in receivers]
+    possible = _list_columns([kind for kind in kinds if not kind.own], changes=True)
+    names: dict[tuple[CoverageCell, ...], list[str]] = {}
+    for number, name in clusters:
+        names.setdefault(_cover_cluster(routes, number, possible), []).append(name)
+    rows = [CoverageRow(tuple(found), *cells) for cells, found in names.items()]
+    rows.sort(key=lambda row: -row.critical.missed)
+    of_kafkadash = _list_columns([kind for kind in kinds if kind.own], changes=False)
+    return [*rows, CoverageRow((), *_cover_cluster(routes, None, of_kafkadash))]
+
+
+_WAITING_CHANGE, _OTHER_CHANGE = "change.waiting", "change.other"
+
+
+def _find_taken(own: RouteFilter, kinds: Iterable[KnownKind], at: datetime) -> frozenset[str]:
+    """Return the kinds of findings and the events of changes that a route takes now of its cluster, or of all."""
+    taken = {kind.value for kind in kinds if own.takes_finding(own.cluster, kind.value, kind.state, at)}
+    if own.takes_change(own.cluster, at, waits=True):
+        taken.add(_WAITING_CHANGE)
+    if own.takes_change(own.cluster, at, waits=False):
+        taken.add(_OTHER_CHANGE)
+    return frozenset(taken)
+
+
+def _list_columns(kinds: Collection[KnownKind], *, changes: bool) -> Sequence[frozenset[str]]:
+    """Return the events that there may be in each column of a row. Every change is of a cluster."""
+    states = (HealthState.CRITICAL, HealthState.UNKNOWN, HealthState.WARNING)
+    findings = [frozenset(kind.value for kind in kinds if kind.state == state) for state in states]
+    return [*findings, *(frozenset({event} if changes else ()) for event in (_WAITING_CHANGE, _OTHER_CHANGE))]
+
+
+def _cover_cluster(
+    routes: Iterable[tuple[ReceiverFilters, Sequence[tuple[int | None, frozenset[str]]]]],
+    cluster: int | None,
+    columns: Sequence[frozenset[str]],
+) -> tuple[CoverageCell, ...]:
+    found: list[list[CoveringReceiver]] = [[] for _ in columns]
+    reached: list[set[str]] = [set() for _ in columns]
+    for receiver, own_routes in routes:
+        taken = frozenset[str]().union(*(events for own, events in own_routes if own in (None, cluster)))
+        for column, possible in enumerate(columns):
+            if events := taken & possible:
+                some = len(events) < len(possible)
+                found[column].append(CoveringReceiver(receiver.number, receiver.name, some))
+                reached[column] |= events
+    return tuple(
+        CoverageCell(tuple(found[column]), len(possible), len(possible) - len(reached[column]))
+        for column, possible in enumerate(columns)
+    )

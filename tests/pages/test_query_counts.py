@@ -251,6 +251,7 @@ def test_settings_are_as_pinned_and_do_not_grow_with_rows(
             watched(f"round{round_}-{n}")
             make_user(f"user{round_}-{n}", Role.VIEWER)
             make_user(f"other{round_}-{n}", Role.OPERATOR, demo)
+            _add_receiver(f"receiver{round_}-{n}", demo)
         with CaptureQueriesContext(connection) as queries:
             assert client.get(SETTINGS[name]).status_code == 200
         counts.append(len(queries))
