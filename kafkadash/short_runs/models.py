@@ -50,7 +50,8 @@ class ShortRun(models.Model):
 
     ``epoch``, ``lease_until``, ``next_at`` and ``dispatched_until`` are its lease and its turn (``core.leases``).
     ``counts``: items by state as of the last step, for lists. ``error``: why the last step could not read the cluster,
-    ``blocked``: why a queued run does not begin.
+    ``blocked``: why a queued run does not begin; ``blocked_at``: since when, None while it only waits for its window or
+    for another run.
     """
 
     request = models.OneToOneField(ChangeRequest, on_delete=models.CASCADE, related_name="short_run")

@@ -186,6 +186,9 @@ class _ShortStep:
         if why := self._not_allowed():
             self._block(why)
             return
+        if why := self._find_wait():
+            self._block(why, waits=True)
+            return
         items = items_of(self.request)
         readings = self._read(client, items)
         wrong = {
@@ -240,14 +243,16 @@ class _ShortStep:
         return judge_items(self.run.cluster, ruled(items), self.lease.now()).first
 
     def _not_allowed(self) -> CodedReason | None:
-        cluster, change = self.run.cluster, self.request
-        if cluster.read_only:
+        if self.run.cluster.read_only:
             return PlainReason(ShortRunReasonCode.READ_ONLY)
-        if not cluster.enabled:
-            return PlainReason(ShortRunReasonCode.NOT_WATCHED)
+        return None if self.run.cluster.enabled else PlainReason(ShortRunReasonCode.NOT_WATCHED)
+
+    def _find_wait(self) -> CodedReason | None:
+        """Return what the run waits for that comes by itself: its window, or the end of another run."""
+        change = self.request
         if change.not_before is not None and change.not_before > self.lease.now():
             return PlainReason(ShortRunReasonCode.WINDOW_NOT_OPEN)
-        return self.kind.obstacle(cluster)
+        return self.kind.obstacle(self.run.cluster)
 
     def _begin(self, items: Sequence[PlannedItem]) -> None:
         try:
@@ -267,20 +272,26 @@ class _ShortStep:
                     items=len(items),
                     counts={ItemState.PENDING.value: len(items)},
                     blocked_at=None,
+                    failures=0,
                     next_at=from_now(0),
                     **reason_columns(None, "blocked"),
+                    **reason_columns(None, "error"),
                 )
         except ChangeRefused as refused:
             self._block(ShortStartRefused(str(refused)))
             return
         announce_changes(self.request.pk)
 
-    def _block(self, why: CodedReason, again: float = AGAIN_S) -> None:
+    def _block(self, why: CodedReason, again: float = AGAIN_S, *, waits: bool = False) -> None:
+        """Store why the run does not begin. The cluster has answered, so that no earlier error holds any more."""
         own = self.run
         with self._write():
             self._save(
                 **reason_columns(why, "blocked"),
-                blocked_at=own.blocked_at if own.blocked else Now(),
+                blocked_at=None if waits else own.blocked_at or Now(),
+                **reason_columns(None, "error"),
+                failures=0,
+                looked_at=self.lease.now(),
                 next_at=from_now(again),
             )
             if not is_same_reason(why, own.blocked):

@@ -275,10 +275,13 @@ def test_queued__cluster_allows_no_changes__waits(
     two_misled: ElectionWorld, column: str, value: bool, code: ShortRunReasonCode
 ) -> None:
     change = two_misled.queue()
+    ShortRun.objects.update(failures=3, error_code=ShortRunReasonCode.STEP_FAILED)
     type(two_misled.cluster).objects.filter(pk=two_misled.cluster.pk).update(**{column: value})
     change = two_misled.step(change)
     assert change.state == "queued"
-    assert two_misled.run(change).blocked_code == code
+    run = two_misled.run(change)
+    assert (run.blocked_code, run.error_code, run.failures) == (code, "", 0)
+    assert (run.blocked_at is not None, run.looked_at) == (True, two_misled.clock)
 
 
 def test_queued__partition_cannot_be_read__waits(two_misled: ElectionWorld) -> None:

@@ -232,6 +232,7 @@ def test_queued__a_run_of_kafkadash_is_active__waits_for_its_end(world: Throttle
     change = world.step(change)
     assert change.state == "queued"
     assert world.run(change).blocked == RunActive(other.request_id)
+    assert world.run(change).blocked_at is None, "that ends by itself"
     Execution.objects.update(active=False)
     assert world.until(change, "done").state == "done"
 
