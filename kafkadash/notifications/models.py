@@ -11,6 +11,9 @@ from kafkadash.clusters.secrets import EncryptedTextField, SecretUse
 from kafkadash.core.messages import CodedMessage, stored_message
 from kafkadash.notifications.rules import SentChanges
 
+CAUSE_MARK = "#"
+"""Begins the ``cause`` of an event that a change explains."""
+
 
 class TargetKind(models.TextChoices):
     """Service that receives notifications."""
@@ -114,7 +117,8 @@ class NotificationEvent(models.Model):
 
     ``subject_id`` is the public id of a finding or the number of a change. ``state`` is the severity of a finding.
     ``cause`` is the public id of the finding that explains it, or a change such as "#42"; receivers that were told of
-    that finding are not told of this event. ``hold_until``: not routed before, because its cause may follow.
+    that finding, or of the end of that change, are not told of this event. ``hold_until``: not routed before, because
+    its cause may follow.
     ``consequences``, format 1: {count, first: [{id, kind, state, code, params}]}, of a finding that explains others.
     """
 

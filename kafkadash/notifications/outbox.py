@@ -8,7 +8,7 @@ from typing import Any
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedMessage, message_columns
-from kafkadash.notifications.models import EventStep, EventSubject, NotificationEvent
+from kafkadash.notifications.models import CAUSE_MARK, EventStep, EventSubject, NotificationEvent
 
 
 def build_event(
@@ -46,6 +46,11 @@ def build_event(
         hold_until=hold_until,
         **message_columns(message, "message"),
     )
+
+
+def change_cause(number: int | str) -> str:
+    """Return the ``cause`` of an event that a change explains."""
+    return f"{CAUSE_MARK}{number}"
 
 
 def record_events(events: Iterable[NotificationEvent]) -> None:

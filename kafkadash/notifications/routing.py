@@ -12,6 +12,7 @@ from django.db import transaction
 from django.db.models import Count, Max, Q
 
 from kafkadash.notifications.models import (
+    CAUSE_MARK,
     EventStep,
     EventSubject,
     MessageState,
@@ -22,6 +23,7 @@ from kafkadash.notifications.models import (
     NotificationTarget,
     TargetKind,
 )
+from kafkadash.notifications.outbox import change_cause
 from kafkadash.notifications.rules import STORM_WITHIN, RouteFilter, RouteHours, RouteTraffic, SentChanges
 
 MOST_EVENTS = 5_000
@@ -45,8 +47,8 @@ def route_events(now: datetime) -> int:
     """Bind events that wait to messages, in one transaction; return how many there were.
 
     A closing goes to the receivers that were sent the opening, whatever the hour. An event of a consequence goes only
-    to those that were not told of its cause. Events are left for later until their ``hold_until``. Takes one query
-    where none waits.
+    to those that were not told of its cause, and a finding about a change that failed only to those that were not told
+    of its end. Events are left for later until their ``hold_until``. Takes one query where none waits.
     """
     with transaction.atomic():
         due = Q(hold_until=None) | Q(hold_until__lte=now)
@@ -68,7 +70,7 @@ def route_events(now: datetime) -> int:
 
 @dataclass(slots=True)
 class _RouteTable:
-    """Routes by their targets, and which targets were told of findings, and of the causes of findings."""
+    """Routes by their targets, and which targets were told of findings and of their causes, also of ends of changes."""
 
     filters: Mapping[int, Sequence[tuple[NotificationRoute, RouteFilter]]]
     informed: dict[str, dict[int, NotificationRoute]]
@@ -82,15 +84,17 @@ class _RouteTable:
         for route in routes:
             filters[route.target_id].append((route, filter_of(route)))
         own = [each for each in events if each.subject == EventSubject.FINDING]
-        subjects = {each.subject_id for each in own} | {each.cause for each in own if each.cause}
+        causes = {each.cause for each in own if each.cause}
+        subjects = {each.subject_id for each in own} | causes
+        told = Q(event__subject=EventSubject.FINDING, event__subject_id__in=subjects, event__step__in=_OPENING)
+        if changes := [cause.removeprefix(CAUSE_MARK) for cause in causes if cause.startswith(CAUSE_MARK)]:
+            told |= Q(event__subject=EventSubject.CHANGE, event__subject_id__in=changes, event__step=EventStep.ENDED)
         informed: dict[str, dict[int, NotificationRoute]] = defaultdict(dict)
-        items = NotificationItem.objects.filter(
-            event__subject=EventSubject.FINDING, event__subject_id__in=subjects, event__step__in=_OPENING
-        )
         known = {route.pk: route for route in routes}
-        for subject, target, used in items.values_list("event__subject_id", "target_id", "delivery__route_id"):
+        columns = ("event__subject", "event__subject_id", "target_id", "delivery__route_id")
+        for subject, number, target, used in NotificationItem.objects.filter(told).values_list(*columns):
             if target in filters:
-                informed[subject][target] = known.get(used or 0) or filters[target][0][0]
+                informed[_name_informed(subject, number)][target] = known.get(used or 0) or filters[target][0][0]
         return cls(filters, informed, now)
 
     def choose(self, event: NotificationEvent) -> list[NotificationRoute]:
@@ -106,8 +110,8 @@ class _RouteTable:
             for route, wanted in routes:
                 if self._takes(wanted, event):
                     found.append(route)
-                    if event.step in _OPENING:
-                        self.informed[event.subject_id][target] = route
+                    if event.step in (*_OPENING, EventStep.ENDED):
+                        self.informed[_name_informed(event.subject, event.subject_id)][target] = route
                     break
         return found
 
@@ -115,6 +119,11 @@ class _RouteTable:
         if event.subject == EventSubject.FINDING:
             return wanted.takes_finding(event.cluster_id, event.kind, event.state, self.now)
         return wanted.takes_change(event.cluster_id, self.now, waits=event.step == EventStep.WAITING)
+
+
+def _name_informed(subject: str, subject_id: str) -> str:
+    """Return the subject of an event as causes of events name it."""
+    return subject_id if subject == EventSubject.FINDING else change_cause(subject_id)
 
 
 def _store_messages(chosen: Mapping[NotificationRoute, Sequence[NotificationEvent]], now: datetime) -> None:
