@@ -21,6 +21,7 @@ PUBLIC_MODULES = (
     "steps",
     "trail",
     "transitions",
+    "troubles",
     "views",
     "worker_transitions",
 )

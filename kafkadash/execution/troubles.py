@@ -1,57 +1,36 @@
-"""Runs that need a person: stuck or blocked for long, waiting for a decision, or with throttles left to remove."""
+"""Runs of reassignments that need a person: stuck or blocked for long, waiting for a decision, owing throttles."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from enum import StrEnum
+from datetime import datetime
 
 from django.db.models import Q
 
+from kafkadash.changes.troubles import PATIENCE, RunTrouble, TroubleKind
 from kafkadash.clusters.models import Cluster
 from kafkadash.execution.models import Execution, Move, ThrottleEntry, ThrottleEntryState
 from kafkadash.execution.progress.figures import RowMark
 from kafkadash.execution.worker.measure import stored_progress
 
-PATIENCE = timedelta(minutes=10)
-
-
-class TroubleKind(StrEnum):
-    """Kind of trouble of a run; the values are stored as scopes of findings."""
-
-    STUCK = "stuck"
-    ASKS = "asks"
-    BLOCKED = "blocked"
-    UNREAD = "unread"
-    OWES = "owes"
-
-
-@dataclass(frozen=True, slots=True)
-class RunTrouble:
-    """Trouble of the run of change ``number``. ``count``: moves, or throttles of OWES."""
-
-    number: int
-    kind: TroubleKind
-    count: int
-    since: datetime
-
 
 def load_troubles(cluster: Cluster, now: datetime) -> tuple[RunTrouble, ...]:
-    """Return the troubles of all runs of a cluster, by change and kind.
+    """Return the troubles of all runs of reassignments of a cluster.
 
     Takes two queries, and one more while a run goes on. A move is stuck by ``execution.progress.stuck``; the others
-    count from ``PATIENCE`` on.
+    count from ``PATIENCE`` on. A run that waits for its window is not blocked.
     """
+    patient = now - PATIENCE
+    begun = Q(request__not_before=None) | Q(request__not_before__lte=patient)
     unended = Execution.objects.filter(cluster=cluster, ended_at=None).filter(
-        Q(active=True) | Q(blocked_at__lte=now - PATIENCE)
+        Q(active=True) | Q(blocked_at__lte=patient) & begun
     )
-    runs = unended.defer("samples", "report").order_by("pk")
+    runs = unended.select_related("request").defer("samples", "report").order_by("pk")
     found = [trouble for run in runs for trouble in _judge_run(run, now)]
     is_open = ~Q(state=ThrottleEntryState.CLEARED) | Q(lost_at__isnull=False)  # as the index of open entries has it
     owed = ThrottleEntry.objects.filter(
-        is_open, execution__cluster=cluster, state=ThrottleEntryState.OBLIGED, changed_at__lte=now - PATIENCE
+        is_open, execution__cluster=cluster, state=ThrottleEntryState.OBLIGED, changed_at__lte=patient
     ).values_list("execution__request_id", "changed_at")
     counts: Counter[int] = Counter()
     first: dict[int, datetime] = {}
@@ -59,14 +38,15 @@ def load_troubles(cluster: Cluster, now: datetime) -> tuple[RunTrouble, ...]:
         counts[number] += 1
         first.setdefault(number, at)
     found += [RunTrouble(number, TroubleKind.OWES, count, first[number]) for number, count in counts.items()]
-    return tuple(sorted(found, key=lambda each: (each.number, each.kind)))
+    return tuple(found)
 
 
 def _judge_run(run: Execution, now: datetime) -> Iterator[RunTrouble]:
     number = run.request_id
     if not run.active:
         if run.blocked_at is not None:
-            yield RunTrouble(number, TroubleKind.BLOCKED, run.rows, run.blocked_at)
+            since = max(run.blocked_at, run.request.not_before or run.blocked_at)
+            yield RunTrouble(number, TroubleKind.BLOCKED, run.rows, since)
         return
     progress = stored_progress(run)
     stuck = [row for row in progress.rows if row.mark is RowMark.STUCK] if progress else []

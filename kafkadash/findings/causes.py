@@ -33,8 +33,11 @@ _WHOLE_CLUSTER = frozenset(
     {FindingKind.UNREACHABLE, FindingKind.STALE, FindingKind.ANOTHER_CLUSTER, FindingKind.REGISTERED_TWICE}
 )
 _NOT_OF_CLUSTER = frozenset({FactSource.AGES, FactSource.PIPELINE})
-_TROUBLES = ("blocked", "stuck", "asks", "unread", "owes")
-"""Troubles of a run: each may have those after it as consequences."""
+FAILED_RUN = "failed"
+_TROUBLES = (FAILED_RUN, "blocked", "stuck", "asks", "unread", "stalled", "owes")
+"""Troubles of a run: each may have those after it as consequences. A run that failed explains throttles that it owes,
+and one that cannot read the cluster does not get on.
+"""
 
 T = TypeVar("T")
 

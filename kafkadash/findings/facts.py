@@ -161,12 +161,13 @@ class DriftFact:
 
 @dataclass(frozen=True, slots=True)
 class RunFact:
-    """Trouble of the run of a change: ``kind`` is a value of ``execution.troubles.TroubleKind``."""
+    """Trouble of the run of a change: ``kind`` is a value of ``changes.troubles.TroubleKind``."""
 
     number: int
     kind: str
     count: int
     since: datetime
+    why: CodedMessage | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.core.status import HealthState
 from kafkadash.findings.causes import (
     CLOSED_CAUSES,
+    FAILED_RUN,
     HELD_BACK,
     LEADERS_SETTLE,
     CauseCandidate,
@@ -37,7 +38,7 @@ from kafkadash.maintenance.models import QuietPeriod, QuietStage
 from kafkadash.monitoring.groups.names import key_of
 from kafkadash.monitoring.models import BrokerState
 from kafkadash.notifications.models import EventStep, EventSubject, NotificationEvent
-from kafkadash.notifications.outbox import build_event, record_events
+from kafkadash.notifications.outbox import build_event, change_cause, record_events
 
 ESCALATES = 10
 """Receivers are sent a critical finding again when its number is so many times the one that they know."""
@@ -241,8 +242,13 @@ def _list_openings(
     cluster: Cluster | None, row: Finding, rows: JudgedRows, hold_until: datetime | None = None
 ) -> Iterator[NotificationEvent]:
     yield _build_event(cluster, row, EventStep.OPENED, row.seen_at, rows, hold_until)
-    if row.kind == FindingKind.RUN_TROUBLE and row.cause_id is None:
+    if row.kind == FindingKind.RUN_TROUBLE and row.cause_id is None and not _is_failed_run(row):
         yield _build_change_event(cluster, row)
+
+
+def _is_failed_run(row: Finding) -> bool:
+    """Return whether it tells of a run that failed: the end of the change is an event of its own."""
+    return row.kind == FindingKind.RUN_TROUBLE and row.scope.partition(":")[2] == FAILED_RUN
 
 
 def _build_change_event(cluster: Cluster | None, row: Finding) -> NotificationEvent:
@@ -269,9 +275,12 @@ def _pack_consequences(rows: Iterable[Finding]) -> dict[str, Any] | None:
 
 
 def _name_cause(row: Finding) -> str:
+    """Return the cause as of ``NotificationEvent``. Whoever is told that a change failed is not told twice."""
     if row.cause is not None:
         return row.cause.public_id
-    return f"#{row.cause_run}" if row.cause_run else ""
+    if _is_failed_run(row):
+        return change_cause(row.scope.partition(":")[0])
+    return change_cause(row.cause_run) if row.cause_run else ""
 
 
 def _list_candidates(cluster: Cluster, rows: JudgedRows, now: datetime) -> list[CauseCandidate[Finding]]:

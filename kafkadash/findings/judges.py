@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from kafkadash.core.failures import QUORUM_FAILURES
 from kafkadash.core.formatting import MINUTE, long_duration, round_duration, round_size
@@ -697,10 +698,12 @@ def _interval(seconds: float) -> timedelta:
 
 
 _RUN_CODES: Mapping[str, FindingCode] = {
+    "failed": FindingCode.RUN_FAILED,
     "stuck": FindingCode.RUN_STUCK,
     "asks": FindingCode.RUN_ASKS,
     "blocked": FindingCode.RUN_BLOCKED,
     "unread": FindingCode.RUN_UNREAD,
+    "stalled": FindingCode.RUN_STALLED,
     "owes": FindingCode.RUN_OWES,
 }
 READ_WITHIN = timedelta(minutes=10)
@@ -758,13 +761,17 @@ def failing_receivers(facts: ProductFacts, now: datetime) -> Iterator[JudgedFind
             )
 
 
-_WITHOUT_COUNT = frozenset({FindingCode.RUN_BLOCKED, FindingCode.RUN_UNREAD})
+_COUNTED = frozenset({FindingCode.RUN_STUCK, FindingCode.RUN_ASKS, FindingCode.RUN_OWES})
 
 
 def run_trouble(facts: ClusterFacts, at: datetime, _: datetime) -> Iterator[JudgedFinding]:
     for fact in facts.run_troubles:
         code = _RUN_CODES[fact.kind]
-        params = {"number": fact.number} if code in _WITHOUT_COUNT else {"number": fact.number, "count": fact.count}
+        params: dict[str, Any] = {"number": fact.number}
+        if code in _COUNTED:
+            params["count"] = fact.count
+        elif code is FindingCode.RUN_STALLED:
+            params["why"] = fact.why
         scope = f"{fact.number}:{fact.kind}"
         yield JudgedFinding(FindingKind.RUN_TROUBLE, coded(code, **params), at, scope=scope, since=fact.since)
 

@@ -296,6 +296,11 @@ FINDING_MESSAGES: Mapping[FindingCode, FindingTemplate] = {
         "{keys:# broker config differs|# broker configs differ}",
         "{names:names}",
     ),
+    FindingCode.RUN_FAILED: _template(
+        "The run of change #{number} failed.",
+        "Change #{number} failed",
+        "A part of it may be done · Closes when a copy or a rollback is done, at the latest 24 hours after the end",
+    ),
     FindingCode.RUN_STUCK: _template(
         "Change #{number}: {count:# move is|# moves are} stuck.", "{count:# move|# moves} of change #{number} stuck"
     ),
@@ -309,6 +314,9 @@ FINDING_MESSAGES: Mapping[FindingCode, FindingTemplate] = {
     ),
     FindingCode.RUN_UNREAD: _template(
         "The run of change #{number} cannot read the cluster.", "Run of change #{number} is blind"
+    ),
+    FindingCode.RUN_STALLED: _template(
+        "The run of change #{number} makes no progress.", "Run of change #{number} stalled", "{why:reason}"
     ),
     FindingCode.RUN_OWES: _template(
         "Change #{number} ended, but {count:# throttle is|# throttles are} still set.",

@@ -10,7 +10,9 @@ from typing import Any
 from django.db.models import F, Max, Min, Q, Sum
 from django.db.models.functions import Least
 
+from kafkadash.changes.troubles import load_failed_changes
 from kafkadash.clusters.models import Cluster, ClusterMode
+from kafkadash.core.messages import reason_message
 from kafkadash.core.status import NEVER, QUICKEST_JUDGED_S, RefreshStatus
 from kafkadash.execution.troubles import load_troubles
 from kafkadash.findings.facts import (
@@ -59,6 +61,7 @@ from kafkadash.monitoring.partitions import PartitionShape
 from kafkadash.monitoring.quorum.rules import FLAPPING_WITHIN, LeaderTerm, leader_changes, recent_changes
 from kafkadash.monitoring.transactions.rules import TransactionVerdict
 from kafkadash.monitoring.transactions.stored import load_snapshot, read_transactions
+from kafkadash.short_runs.troubles import load_short_troubles
 
 _MOST_TOPICS = 50
 """Topics that are looked into for names of partitions; their number comes from the figures of the cluster."""
@@ -113,7 +116,7 @@ def _read_ensemble(
 
 
 def facts_of(cluster: Cluster, now: datetime) -> ClusterFacts:
-    """Everything that is stored about one cluster, in at most twenty-six queries.
+    """Everything that is stored about one cluster, in at most twenty-eight queries.
 
     The ages are read first: facts that are stored meanwhile are then taken for older than they are, never for newer.
     """
@@ -139,9 +142,7 @@ def facts_of(cluster: Cluster, now: datetime) -> ClusterFacts:
         mixed_since=capable.mixed_since if capable else None,
         config_drift=_read_drift(cluster),
         runs=RefreshStatus(now, QUICKEST_JUDGED_S),
-        run_troubles=tuple(
-            RunFact(each.number, each.kind.value, each.count, each.since) for each in load_troubles(cluster, now)
-        ),
+        run_troubles=_read_troubles(cluster, now),
         reading=RefreshStatus(now, QUICKEST_JUDGED_S),
         incomplete=_read_incomplete(cluster),
         **(_canary_facts(cluster, facts.canary) if facts.canary else {}),
@@ -161,6 +162,15 @@ def facts_of(cluster: Cluster, now: datetime) -> ClusterFacts:
         **(_quorum_facts(cluster, now) if facts.kraft else {}),
         **(_group_facts(cluster, facts.groups, now) if facts.groups else {}),
         **_pipeline_facts(cluster, now),
+    )
+
+
+def _read_troubles(cluster: Cluster, now: datetime) -> tuple[RunFact, ...]:
+    """Troubles of runs of all kinds of changes, by change and kind. Four queries, and one while moves go on."""
+    found = (*load_failed_changes(cluster, now), *load_short_troubles(cluster, now), *load_troubles(cluster, now))
+    return tuple(
+        RunFact(each.number, each.kind.value, each.count, each.since, reason_message(each.why))
+        for each in sorted(found, key=lambda each: (each.number, each.kind))
     )
 
 

@@ -126,7 +126,8 @@ def test_a_run_that_moves_replicas_of_a_broker__explains_its_leaders() -> None:
 
 def test_troubles_of_one_run__follow_from_its_most_urgent_one() -> None:
     kind = FindingKind.RUN_TROUBLE
-    own = [CauseCandidate(kind, scope, NOW, None, scope) for scope in ("42:stuck", "42:asks", "7:blocked")]
+    own = [CauseCandidate(kind, scope, NOW, None, scope) for scope in ("42:stuck", "42:asks", "7:blocked", "8:failed")]
+    assert cause(WELL, *own, kind=kind, scope="8:owes") == FindingCause("8:failed")
     assert cause(WELL, *own, kind=kind, scope="42:asks") == FindingCause("42:stuck")
     assert cause(WELL, *own, kind=kind, scope="42:stuck") == NOTHING
     assert cause(WELL, *own, kind=FindingKind.DISK_FULL, scope="3:/a") == NOTHING
