@@ -154,7 +154,7 @@ class SilenceForm(_PeriodForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["kind"].choices = [("", "All kinds"), *known_kinds().items()]  # type: ignore[attr-defined]
+        self.fields["kind"].choices = [("", "All kinds"), *((kind.value, kind.name) for kind in known_kinds().values())]  # type: ignore[attr-defined]
 
     def clean_kind(self) -> str:
         kind = str(self.cleaned_data["kind"])

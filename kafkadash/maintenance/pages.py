@@ -51,8 +51,9 @@ class PeriodLine:
         own = self.period
         if not own.is_silence:
             return capfirst(own.about) or "Whole cluster"
-        kind = known_kinds().get(own.kind, own.kind)
-        return ": ".join(part for part in (kind or "All kinds", own.subject) if part)
+        known = known_kinds().get(own.kind)
+        name = known.name if known is not None else own.kind
+        return ": ".join(part for part in (name or "All kinds", own.subject) if part)
 
 
 @require_safe

@@ -98,7 +98,7 @@ def tell_all(cluster: Cluster, *targets: NotificationTarget) -> None:
 
 def add_target(kind: TargetKind, address: str) -> NotificationTarget:
     target = NotificationTarget.objects.create(name=kind.value, kind=kind, address=address, shown="shown", secret="key")
-    NotificationRoute.objects.create(target=target, changes=kind is not TargetKind.PAGERDUTY)
+    NotificationRoute.objects.create(target=target, changes="none" if kind is TargetKind.PAGERDUTY else "all")
     return target
 
 

@@ -63,7 +63,7 @@ def test_route__of_a_receiver__is_listed_with_where_hours_and_events(admin: Clie
     cluster = Cluster.objects.create(name="Orders EU", slug="orders")
     target = make_target(
         cluster=cluster,
-        changes=True,
+        changes="all",
         severity="critical",
         kinds=["broker-down"],
         weekdays=[0, 6],
@@ -71,7 +71,7 @@ def test_route__of_a_receiver__is_listed_with_where_hours_and_events(admin: Clie
         ends=time(6, 30),
         time_zone="Europe/Berlin",
     )
-    target.routes.create(findings=False, changes=True)
+    target.routes.create(findings=False, changes="all")
     page = Page.read(admin.get(LIST))
     night, always = page.context["rows"][0]["routes"]
     shown = page.first(f"#receiver-{target.pk}").texts("td p")
