@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from kafkadash.clusters.models import Cluster
+from kafkadash.core.formatting import listed_shortly
 from kafkadash.monitoring.freshness import FactFreshness, freshness_of
 from kafkadash.monitoring.models import BrokerState, CollectorKind, CollectorRun, TierState
 from kafkadash.monitoring.tiers.rules import PartitionTiers, copies_untiered_only
@@ -22,7 +23,8 @@ class TieredCopies:
     ``copied_bytes``: on disks, as the plan counts them. ``left_bytes``: an estimate of what is in remote storage and
     not copied; what is on the leader's disk as well is copied unless ``shortened_all``. ``shortened``: receiving
     brokers that copy only what is not there yet, ``shortened_all``: every one does. ``pending_bytes``: an estimate of
-    what is copied then. ``freshness``: of the oldest offsets.
+    what is copied then. ``freshness``: of the oldest offsets. ``unread``: copied topics that may be tiered, as their
+    configs were not read, largest first; they are in no other figure.
     """
 
     partitions: int
@@ -32,16 +34,20 @@ class TieredCopies:
     shortened_all: bool
     pending_bytes: int | None
     freshness: FactFreshness
+    unread: tuple[str, ...] = ()
+
+    @property
+    def unread_words(self) -> str:
+        return listed_shortly(self.unread)
 
 
 def load_tiered_copies(cluster: Cluster, report: PlanReport, now: datetime) -> TieredCopies | None:
-    """Return None where no tiered topic is copied. One query, or five."""
-    tiered = find_tiered_ids(cluster, PlanTopic.objects.filter(report=report).values("topic_id"))
-    if not tiered:
-        return None
-    topics = PlanTopic.objects.filter(report=report, topic_id__in=tiered)
+    """Return None where no topic is copied that is or may be tiered. One query, or up to six."""
+    found = find_tiered_ids(cluster, PlanTopic.objects.filter(report=report).values("topic_id"))
+    unread = _name_copied(report, found.unread) if found.unread else ()
+    topics = PlanTopic.objects.filter(report=report, topic_id__in=found.tiered) if found.tiered else ()
     moved = {topic.topic_id: [row for row in rows_of(topic) if _new_brokers(row)] for topic in topics}
-    if not any(moved.values()):
+    if not unread and not any(moved.values()):
         return None
     tiers = {row.topic_id: row for row in TierState.objects.filter(cluster=cluster, format=1, topic_id__in=moved)}
     known = {topic_id: unpack_tiers(row.partitions) for topic_id, row in tiers.items()}
@@ -50,7 +56,7 @@ def load_tiered_copies(cluster: Cluster, report: PlanReport, now: datetime) -> T
     configs = BrokerState.objects.filter(cluster=cluster, broker_id__in=receiving).values_list("broker_id", "config")
     shortened = sorted(broker for broker, config in configs if copies_untiered_only(config))
     read = freshness_of(CollectorRun.objects.filter(cluster=cluster, kind=CollectorKind.LOG_DIRS).first(), now)
-    shortened_all = len(shortened) == len(receiving)
+    shortened_all = bool(receiving) and len(shortened) == len(receiving)
     return TieredCopies(
         partitions=len(rows),
         copied_bytes=_sum_known(row.copied_bytes for row, _ in rows),
@@ -59,7 +65,14 @@ def load_tiered_copies(cluster: Cluster, report: PlanReport, now: datetime) -> T
         shortened_all=shortened_all,
         pending_bytes=_sum_known(_count_pending(row, tier) for row, tier in rows),
         freshness=replace(read, taken_at=min((row.taken_at for row in tiers.values()), default=None)),
+        unread=unread,
     )
+
+
+def _name_copied(report: PlanReport, topic_ids: Collection[str]) -> tuple[str, ...]:
+    """Name those of the topics that get new replicas, largest first."""
+    rows = PlanTopic.objects.filter(report=report, topic_id__in=topic_ids).values_list("topic", "summary__arriving")
+    return tuple(topic for topic, arriving in rows if arriving)
 
 
 def _new_brokers(row: MovedRow) -> set[int]:

@@ -20,11 +20,12 @@ from django.test.utils import CaptureQueriesContext
 
 from kafkadash.accounts.models import User
 from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.plan import PartitionMove
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.json_columns import pack_dataclass
 from kafkadash.core.status import NEVER
 from kafkadash.monitoring.freshness import FactFreshness
-from kafkadash.monitoring.models import TierState
+from kafkadash.monitoring.models import TierState, TopicState
 from kafkadash.planning.impact import impact_of
 from kafkadash.planning.models import PlanReport, PlanTopic
 from kafkadash.planning.plan_store import first_exceptions_of, first_rows_of, rows_of, store_report
@@ -92,6 +93,28 @@ def test_tiered_topic__offsets_were_not_read__is_counted_and_unknown(cluster: Cl
     assert tiered is not None
     assert (tiered.partitions, tiered.copied_bytes, tiered.left_bytes, tiered.pending_bytes) == (1, 3 * GB, None, None)
     assert tiered.freshness.stale
+
+
+def test_topics_whose_configs_were_not_read__are_counted_and_named_as_unknown(cluster: Cluster) -> None:
+    TopicFactory.create(cluster=cluster, name="orders", topic_id="id-of-orders", config=None)
+    reordered = PartitionMove("clicks", "id-of-clicks", 1, (1, 2), (2, 1))
+    change = planned(cluster, WORLD, (*(row for row in ROWS if row.topic == "orders"), reordered))
+
+    def counted_and_unread() -> tuple[int, tuple[str, ...]]:
+        tiered = load_tiered_copies(cluster, report_of(change), NOW)
+        assert tiered is not None
+        return tiered.partitions, tiered.unread
+
+    TopicFactory.create(cluster=cluster, name="clicks", topic_id="id-of-clicks", config=None)
+    assert counted_and_unread() == (0, ("orders",)), "clicks is not copied"
+    change = planned(cluster, WORLD, ROWS)
+    assert counted_and_unread() == (0, ("orders", "clicks")), "largest first"
+    plan = plan_page(change, QueryDict(), NOW)
+    shown = render_to_string("planning/_blast.html", {"plan": plan, "now": NOW})
+    assert 'id="tiered"' not in shown
+    assert re.findall(r"<b>(\d+)</b>", shown.partition('id="tiers-unread"')[2].partition("</div>")[0]) == ["2"]
+    TopicState.objects.filter(name="clicks").update(config={"remote.storage.enable": ["true", "topic"]})
+    assert counted_and_unread() == (1, ("orders",))
 
 
 def _make_clicks_tiered(cluster: Cluster) -> None:

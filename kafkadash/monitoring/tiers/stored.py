@@ -27,10 +27,21 @@ def find_perhaps_tiered(cluster: Cluster, topics: Collection[str]) -> frozenset[
     return frozenset(topics) - {name for name, config in rows if not may_be_tiered(config)}
 
 
-def find_tiered_ids(cluster: Cluster, topic_ids: QuerySet[Any, Any]) -> frozenset[str]:
-    """Return those of the topics, by Kafka's ids, that are tiered by the configs read last. One query."""
-    rows = TopicState.objects.filter(cluster=cluster, topic_id__in=topic_ids, config__has_key=REMOTE_STORAGE)
-    return frozenset(topic_id for topic_id, config in rows.values_list("topic_id", "config") if is_tiered(config))
+@dataclass(frozen=True, slots=True)
+class TieredIds:
+    """Topics by Kafka's ids: ``tiered`` by the configs read last, and ``unread``, whose configs never were."""
+
+    tiered: frozenset[str]
+    unread: frozenset[str]
+
+
+def find_tiered_ids(cluster: Cluster, topic_ids: QuerySet[Any, Any]) -> TieredIds:
+    """Find those of the topics that are or may be tiered. One query."""
+    told = Q(config__isnull=True) | Q(config__has_key=REMOTE_STORAGE)
+    rows = TopicState.objects.filter(told, cluster=cluster, topic_id__in=topic_ids)
+    found = {topic_id: config for topic_id, config in rows.values_list("topic_id", "config") if may_be_tiered(config)}
+    unread = frozenset(topic_id for topic_id, config in found.items() if config is None)
+    return TieredIds(frozenset(found) - unread, unread)
 
 
 @dataclass(frozen=True, slots=True)
