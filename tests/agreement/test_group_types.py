@@ -84,7 +84,8 @@ def test_share_group__start_offsets_lag_and_members__equal_kafka_share_groups(
     read_from_the_start(playground, group)
     with ShareConsumer(configs) as consumer:
         consumer.subscribe([topic])
-        for message in poll_some(consumer):
+        read = poll_some(consumer)
+        for message in read:
             released = message.offset() == 2
             consumer.acknowledge(message, AcknowledgeType.RELEASE if released else AcknowledgeType.ACCEPT)
         consumer.commit_sync(timeout=30)
@@ -102,6 +103,9 @@ def test_share_group__start_offsets_lag_and_members__equal_kafka_share_groups(
         (each["TOPIC"], int(each["PARTITION"]), number(each["START-OFFSET"]), number(each["LAG"])) for each in offsets
     }
     assert any(each.lag for each in read_partitions(row)), "what was released waits"
+    for each in read_partitions(row):
+        past = sum(message.partition() == each.partition and message.offset() > 2 for message in read)
+        assert each.most_completed == (None if each.lag is None else past), "nothing is written meanwhile"
     assert_scraped(group, "share", state, sum(number(each["LAG"]) or 0 for each in offsets))
     assert {
         (m.member_id, m.client_id, f"/{m.host}", sum(map(len, m.assigned.values()))) for m in read_share_members(row)

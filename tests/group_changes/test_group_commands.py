@@ -59,7 +59,9 @@ def test_groups_of_other_types__are_listed_and_described_but_not_changed(world: 
     )
     assert [row.split() for row in rows] == [["queue", "orders", "0", "40", "12"], ["queue", "orders", "1", "0", "-"]]
     [group] = json.loads(run("groups", "describe", "queue", "--json")[1])["groups"]
-    assert group["partitions"][1] == {"topic": "orders", "partition": 1, "start": 0, "log_end": 9, "lag": None}
+    assert [each["completed_at_most"] for each in group["partitions"]] == [48, None]
+    of_second = {"topic": "orders", "partition": 1, "start": 0, "completed_at_most": None, "log_end": 9, "lag": None}
+    assert group["partitions"][1] == of_second
     for wanted in (["delete", "queue"], ["reset-offsets", "queue", "--to-latest"]):
         assert_refused(run("groups", *wanted, *by), GroupErrorCode.NO_COMMITS_OF_TYPE)
 

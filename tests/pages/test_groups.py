@@ -370,8 +370,8 @@ def test_the_page_of_such_a_group_says_what_it_is(get_page: GetPage, share_group
     page = get_page(f"{URL}share-1/")
     assert page.texts("h1 .mono") == ["share-1"]
     assert figures_of(page.first("#h-other-group").text) == ["12", "1"]
-    assert page.cells("share-orders.paid-0") == ["orders.paid-0", "40", "100", "12", "picker 10.14.2.31"]
-    assert page.cells("share-orders.paid-1")[1:4] == ["unknown", "200", "unknown"]
+    assert page.cells("share-orders.paid-0") == ["orders.paid-0", "40", "≤ 48", "100", "12", "picker 10.14.2.31"]
+    assert page.cells("share-orders.paid-1")[1:5] == ["unknown", "unknown", "200", "unknown"]
     assert 'data-state="ok"' not in page.html[page.html.index("<main") :]
     assert "reset-offsets" not in page.html
     lagging = get_page(f"{URL}share-1/?sort=-lag")

@@ -3,6 +3,9 @@
 Members acknowledge records one by one and in any order, and many members read one partition. The start offset rests on
 the first record that is not acknowledged while others behind it are read, so an offset that stays says nothing, and
 the lag is what Kafka tells (KIP-1226): no verdict is drawn from either.
+
+How many records members hold is not known. Acquired records are in the memory of the partition's leader, and
+DescribeShareGroupOffsets tells start offset and lag. All of them are in the lag.
 """
 
 from __future__ import annotations
@@ -28,6 +31,17 @@ class SharePartition(NamedTuple):
     @property
     def name(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+    @property
+    def most_completed(self) -> int | None:
+        """Upper bound of the records past the start offset that are acknowledged or archived; None for unknown.
+
+        Lag is the log end less the start offset and these (GroupCoordinatorService of Kafka 4.2). ``end`` is read
+        after the lag, so that records of the time between count here: where none came, the bound is their number.
+        """
+        if self.start is None or self.end is None or self.lag is None or self.end - self.start < self.lag:
+            return None
+        return self.end - self.start - self.lag
 
 
 def pack_partitions(partitions: Sequence[SharePartition]) -> bytes:

@@ -228,7 +228,14 @@ def describe_unjudged(group: UnjudgedGroup) -> dict[str, Any]:
         "members": group.members,
         "member_ids": [member.member_id for member in read_share_members(group)] if group.is_share else None,
         "partitions": [
-            {"topic": row.topic, "partition": row.partition, "start": row.start, "log_end": row.end, "lag": row.lag}
+            {
+                "topic": row.topic,
+                "partition": row.partition,
+                "start": row.start,
+                "completed_at_most": row.most_completed,
+                "log_end": row.end,
+                "lag": row.lag,
+            }
             for row in read_partitions(group)
         ],
     }
