@@ -28,13 +28,12 @@ from kafkadash.monitoring.freshness import UP, freshness_of_kind, read_statuses
 from kafkadash.monitoring.models import (
     BrokerState,
     BrokerWeights,
-    Capabilities,
     CollectorKind,
     ConfigSource,
     TopicState,
     is_closed,
 )
-from kafkadash.monitoring.offers import KafkaFeature, find_lack
+from kafkadash.monitoring.offers import KafkaFeature, load_lack
 from kafkadash.monitoring.stored_commands import format_time
 from kafkadash.short_runs.change_kind import make_short_kind_known
 from kafkadash.short_runs.kinds import DoneItem, Items, ItemWords, PlannedItems, ShortKind, alter_configs
@@ -84,7 +83,7 @@ def _find_refusal(cluster: Cluster) -> CodedReason | None:
 
     It takes uncordons all the same. What was planned is judged by Kafka itself, as levels are raised at any time.
     """
-    lack = find_lack(Capabilities.objects.filter(cluster=cluster).first(), KafkaFeature.CORDONS)
+    lack = load_lack(cluster, KafkaFeature.CORDONS)
     if lack is None:
         return None
     read = freshness_of_kind(CollectorKind.VERSIONS, read_statuses([cluster.pk])[cluster.pk], clock.now())

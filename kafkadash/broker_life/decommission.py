@@ -15,7 +15,7 @@ from django.db.models import Q
 from kafkadash.broker_life import cordon, unregister
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.changes.state_machine import OVER
-from kafkadash.clusters.models import Cluster
+from kafkadash.clusters.models import Cluster, ClusterMode
 from kafkadash.core.formatting import format_duration
 from kafkadash.core.messages import choose_plural
 from kafkadash.monitoring.brokers import broker_word
@@ -112,7 +112,8 @@ _RESULTS = {
 class BrokerFacts:
     """A broker as stored. ``weights`` is None where its disks were never read.
 
-    ``no_cordons``: why the cluster does not offer cordons, None where it does or where that is not known.
+    ``no_cordons``, ``no_unregister``: why the cluster does not offer them, None where it does or where that is not
+    known.
 
     ``hidden``: at least so many topics were not visible when disks were last read; None is not known.
     """
@@ -120,6 +121,7 @@ class BrokerFacts:
     row: BrokerState
     weights: BrokerWeights | None
     no_cordons: FeatureLack | None
+    no_unregister: FeatureLack | None
     adding: int
     hidden: int | None
     metadata: FactFreshness
@@ -146,10 +148,12 @@ def load_facts(cluster: Cluster, row: BrokerState, standing: CollectionFreshness
     weights = BrokerWeights.objects.filter(cluster=cluster, broker_id=row.broker_id).first()
     read = standing.freshness_of(CollectorKind.LOG_DIRS)
     hidden = ClusterState.objects.filter(cluster=cluster).values_list("hidden_topics", flat=True).first()
+    capable = Capabilities.objects.filter(cluster=cluster).first()
     return BrokerFacts(
         row=row,
         weights=weights,
-        no_cordons=find_lack(Capabilities.objects.filter(cluster=cluster).first(), KafkaFeature.CORDONS),
+        no_cordons=find_lack(capable, KafkaFeature.CORDONS),
+        no_unregister=find_lack(capable, KafkaFeature.UNREGISTER),
         adding=unregister.count_adding(cluster, row.broker_id),
         hidden=hidden,
         metadata=standing.freshness_of(CollectorKind.METADATA),
@@ -350,8 +354,12 @@ def _judge_stop(facts: BrokerFacts, empty: StepState) -> Judged:
 def _judge_unregister(facts: BrokerFacts) -> Judged:
     if facts.metadata.stale:
         return StepState.UNKNOWN, "The metadata is stale."
+    if facts.fencing_untold and facts.row.cluster.mode == ClusterMode.ZOOKEEPER:
+        return StepState.NOT_OFFERED, "In ZooKeeper mode a broker is registered while it runs only."
     if facts.fencing_untold:
-        return StepState.NOT_OFFERED, "The cluster does not tell fenced brokers. Use bin/kafka-cluster.sh unregister."
+        lack = facts.no_unregister
+        told = f"Offered {lack.needed_words}" if lack else "The cluster does not tell fenced brokers"
+        return StepState.NOT_OFFERED, f"{told}. Use bin/kafka-cluster.sh unregister."
     if facts.word == "gone":
         return StepState.DONE, "The cluster does not know it any more. It registers itself again when it starts."
     if facts.word != "fenced":

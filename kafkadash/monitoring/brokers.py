@@ -68,6 +68,7 @@ from kafkadash.monitoring.models import (
     ReassignmentSnapshot,
     TopicState,
 )
+from kafkadash.monitoring.offers import FeatureLack, KafkaFeature, load_lack
 from kafkadash.monitoring.partitions import PartitionLine, PartitionTrouble, partition_lines, rack_labels, running_moves
 from kafkadash.monitoring.reassignments.pages import ReassignmentRow
 from kafkadash.monitoring.throttles import ClusterThrottles, RateInForce
@@ -318,6 +319,8 @@ class BrokerListContext(TypedDict):
     throttles_freshness: FactFreshness
     title: str
     gone_word: str
+    fencing_told: bool
+    no_fenced: FeatureLack | None
     rows: list[BrokerShown]
     led_as_preferred: float | None
 
@@ -330,7 +333,8 @@ def broker_list_context(
     freshness = metadata_freshness(runs, now)
     page = listing.page_of(_filter_brokers(cluster, listing))
     figures = ClusterState.objects.filter(cluster=cluster).first() or ClusterState(cluster=cluster)
-    gone_word = name_gone(fencing_told=figures.brokers is None or figures.brokers_fenced is not None)
+    fencing_told = figures.brokers is None or figures.brokers_fenced is not None
+    gone_word = name_gone(fencing_told=fencing_told)
     racks = BrokerState.objects.filter(cluster=cluster, gone_at=None).order_by("rack").distinct()
     return {
         "listing": listing,
@@ -345,6 +349,8 @@ def broker_list_context(
             cluster.name, tally, (figures.brokers_gone or 0) - tally.gone_hosting, gone_word, freshness
         ),
         "gone_word": gone_word,
+        "fencing_told": fencing_told,
+        "no_fenced": None if fencing_told else load_lack(cluster, KafkaFeature.FENCED_BROKERS),
         "rows": _lines(cluster, list(page.object_list), tally, figures, runs, now),
         "led_as_preferred": _percent_of(figures.preferred_leaders, figures.partitions),
     }
@@ -731,13 +737,16 @@ def broker(request: HttpRequest, slug: str, broker_id: int) -> HttpResponse:
     bar = cluster_bar(cluster, CollectorKind.METADATA)
     runs = bar["standing"].runs
     kinds = (*_KINDS, CollectorKind.REASSIGNMENTS)
+    may_propose = not cluster.read_only and is_allowed(request.user, PROPOSE, cluster)
+    versions = bar["standing"].freshness_of(CollectorKind.VERSIONS)
     context = {
         **bar,
         "tab": "brokers",
         "live_keys": [read_hint(kind, slug) for kind in kinds],
         "not_read": not_read(cluster, runs, kinds),
         **broker_context(cluster, row, broker_topics_listing(request.GET), runs, bar["now"]),
-        "may_propose": not cluster.read_only and is_allowed(request.user, PROPOSE, cluster),
+        "may_propose": may_propose,
+        "no_cordons": load_lack(cluster, KafkaFeature.CORDONS) if may_propose and not versions.stale else None,
         "misled": row.leaders != row.preferred or (row.leaders > 0 and _has_other_leaders(cluster)),
         "throughput": broker_throughput(
             cluster, broker_id, request.GET.get("traffic"), bar["now"], runs.get(CollectorKind.TRAFFIC)

@@ -12,6 +12,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
+from kafkadash.clusters.models import Cluster
 from kafkadash.monitoring.models import Capabilities
 
 
@@ -81,6 +82,12 @@ class FeatureLack:
     def words(self) -> str:
         return NEEDS[self.feature].words
 
+    @property
+    def needed_words(self) -> str:
+        """Name the release that has the feature, and the level that it needs where the one in force is too low."""
+        level = f", with {self.level} {self.needed} (now {self.current})" if self.level else ""
+        return f"from Kafka {self.release} on{level}"
+
 
 def find_lack(capable: Capabilities | None, feature: KafkaFeature) -> FeatureLack | None:
     """Return why a cluster does not offer a feature; None where it does, and where its versions are not known.
@@ -100,6 +107,11 @@ def find_lack(capable: Capabilities | None, feature: KafkaFeature) -> FeatureLac
     if current is None or current >= needed:
         return None
     return FeatureLack(feature, need.release, name, needed, current)
+
+
+def load_lack(cluster: Cluster, feature: KafkaFeature) -> FeatureLack | None:
+    """Find why a cluster does not offer a feature by its stored versions. One query."""
+    return find_lack(Capabilities.objects.filter(cluster=cluster).first(), feature)
 
 
 def find_level(features: Mapping[str, Any], name: str) -> int | None:

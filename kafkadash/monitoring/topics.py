@@ -54,6 +54,7 @@ from kafkadash.monitoring.models import (
     ThrottleState,
     TopicState,
 )
+from kafkadash.monitoring.offers import FeatureLack, KafkaFeature, load_lack
 from kafkadash.monitoring.partitions import PartitionLine, PartitionTrouble, partition_lines, rack_labels, running_moves
 from kafkadash.monitoring.racks import RackJudge, fix_words
 from kafkadash.monitoring.reassignments.pages import ReassignmentRow
@@ -353,6 +354,7 @@ class TopicContext(TypedDict):
     page: Page[Any]
     rows: list[TopicPartitionRow]
     eligible_at: datetime | None
+    no_eligible: FeatureLack | None
     tiers: StoredTiers | None
     size_skew: str
     leaders: TopicLeaders
@@ -419,6 +421,7 @@ def topic_context(
             for each in page.object_list
         ],
         "eligible_at": next((own.taken_at for own in candidates.values()), None),
+        "no_eligible": load_lack(cluster, KafkaFeature.ELIGIBLE_REPLICAS) if candidates else None,
         "tiers": tiers,
         "size_skew": _describe_size_skew(list(sizes.values())),
         "leaders": count_leaders([each.line for each in every], sizes),

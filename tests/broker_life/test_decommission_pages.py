@@ -13,7 +13,7 @@ from kafkadash.broker_life import cordon, unregister
 from kafkadash.broker_life.errors import BrokerLifeErrorCode
 from kafkadash.broker_life.reasons import BrokerReasonCode
 from kafkadash.changes.models import ChangeRequest
-from kafkadash.clusters.models import Cluster
+from kafkadash.clusters.models import Cluster, ClusterMode
 from kafkadash.monitoring.models import (
     BrokerState,
     BrokerWeights,
@@ -22,6 +22,7 @@ from kafkadash.monitoring.models import (
     CollectorKind,
     CollectorRun,
 )
+from kafkadash.monitoring.offers import NEEDS, KafkaFeature
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from tests.broker_life.conftest import EMPTY, BrokerWorld
 from tests.factories import ReassignmentFactory, directory
@@ -46,6 +47,10 @@ def read_steps(client: Client, broker: int = EMPTY) -> tuple[str | None, list[st
     page = Page.read(client.get(address(broker)))
     current = page.first("[data-current-step]").get("data-current-step")
     return current, [step.get("data-step-state") for step in page.find("[data-step-state]")]
+
+
+def read_words(client: Client, step: str) -> str:
+    return Page.read(client.get(address(EMPTY))).first(f"#step-{step} .soft").text
 
 
 def read_proofs(client: Client) -> list[str | None]:
@@ -85,6 +90,12 @@ def test_steps__kafka_cannot_cordon_or_tell_fenced_brokers__are_not_offered(clie
     assert read_steps(client) == ("stop", ["not offered", "done", "done", "next", "not offered"])
     set_broker(gone_at=datetime.now(UTC))
     assert read_steps(client) == ("stop", ["not offered", "done", "done", "unknown", "not offered"])
+    apis = {"55": [0, 2], "60": [0, 1], "64": [0, 0]}
+    Capabilities.objects.create(cluster=Cluster.objects.get(), apis=apis, changed_at=datetime.now(UTC))
+    release = NEEDS[KafkaFeature.UNREGISTER].release
+    assert release in read_words(client, "unregister")
+    Cluster.objects.update(mode=ClusterMode.ZOOKEEPER)
+    assert release not in read_words(client, "unregister"), "nothing is left to unregister"
 
 
 def test_steps__a_source_does_not_tell__are_unknown(client: Client, world: BrokerWorld) -> None:
@@ -111,6 +122,9 @@ def test_steps__feature_level_is_too_low__is_not_offered_while_it_was_read_latel
     CollectorRun.objects.update_or_create(cluster=world.cluster, kind=CollectorKind.VERSIONS, defaults=read)
     set_cordon(EMPTY, cordoned=False)
     assert read_steps(client)[1][0] == "not offered"
+    page = Page.read(client.get(f"/clusters/demo/brokers/{EMPTY}/"))
+    assert [each.get("data-lack") for each in page.find("[data-lack]")] == [KafkaFeature.CORDONS]
+    assert not [link for link in page.links("body") if "/cordon/" in link]
     CollectorRun.objects.filter(kind=CollectorKind.VERSIONS).update(succeeded_at=datetime.now(UTC) - timedelta(hours=1))
     assert read_steps(client)[1][0] == "unknown"
 

@@ -21,7 +21,8 @@ from kafkadash.elections.errors import ElectionErrorCode
 from kafkadash.elections.reasons import ElectionReasonCode
 from kafkadash.elections.unclean import LeaderlessPartition, count_lost, plan_unclean
 from kafkadash.kafka.api import EligibleReplicas, ItemError, TopicPartition
-from kafkadash.monitoring.models import BrokerState, EligibleReplicaState, TopicState
+from kafkadash.monitoring.models import BrokerState, Capabilities, EligibleReplicaState, TopicState
+from kafkadash.monitoring.offers import KafkaFeature
 from kafkadash.short_runs import fail_points
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.kinds import items_of
@@ -347,4 +348,12 @@ def test_topic_page__of_an_offline_partition__shows_the_elr_and_leads_here(
     assert page.texts("#partition-0 small .mono") == ["3", "2, 3"]
     assert not page.find("#partition-1 small .mono")
     assert page.has("eligible-age")
+    assert not page.find("[data-lack]"), "versions are not known"
+    features = {"metadata.version": {"finalized": 25, "supported": [7, 25]}}
+    apis = {"55": [0, 2], "75": [0, 0]}
+    Capabilities.objects.create(cluster=orphaned.cluster, apis=apis, features=features, changed_at=orphaned.clock)
+    page = Page.read(client.get("/clusters/demo/topics/orders/"))
+    assert [each.get("data-lack") for each in page.find("#eligible-age [data-lack]")] == [
+        KafkaFeature.ELIGIBLE_REPLICAS
+    ]
     assert NEW in page.links(".page-actions")

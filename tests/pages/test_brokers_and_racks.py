@@ -20,7 +20,15 @@ from kafkadash.core.errors import RequestErrorCode
 from kafkadash.core.failures import FailureKind
 from kafkadash.core.messages import as_message, coded
 from kafkadash.monitoring.errors import CollectionErrorCode
-from kafkadash.monitoring.models import BrokerState, BrokerWeights, ClusterState, Collection, CollectorKind
+from kafkadash.monitoring.models import (
+    BrokerState,
+    BrokerWeights,
+    Capabilities,
+    ClusterState,
+    Collection,
+    CollectorKind,
+)
+from kafkadash.monitoring.offers import KafkaFeature
 from tests.factories import (
     GB,
     NOW,
@@ -76,6 +84,11 @@ def test_what_is_gone__where_kafka_does_not_tell_who_is_fenced__is_called_not_li
         html = get_page(address).html.lower()
         assert "not listed" in html, part
         assert "unregistered" not in html, part
+    apis = {"55": [0, 2], "60": [0, 1]}
+    Capabilities.objects.create(cluster=demo, apis=apis, changed_at=NOW)
+    page = get_page(URL)
+    assert [each.get("data-lack") for each in page.find("[data-lack]")] == [KafkaFeature.FENCED_BROKERS]
+    assert "fenced 0" not in page.html.lower(), "unknown is not none"
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,15 @@ from kafkadash.core.messages import as_message
 from kafkadash.findings.models import Finding
 from kafkadash.monitoring.groups.names import slug_of
 from kafkadash.monitoring.groups.shares import SharePartition
-from kafkadash.monitoring.models import Collection, CollectorKind, CollectorRun, GroupState, UnjudgedGroup
+from kafkadash.monitoring.models import (
+    Capabilities,
+    Collection,
+    CollectorKind,
+    CollectorRun,
+    GroupState,
+    UnjudgedGroup,
+)
+from kafkadash.monitoring.offers import KafkaFeature
 from tests.effort import slowness_now
 from tests.factories import NOW, ClusterFactory, TopicFactory, failed_with, judged, silent
 from tests.groups import NEW, NONE, STALLED, STILL, WELL, group_seen, point, samples, share_seen
@@ -379,6 +387,17 @@ def test_the_page_of_such_a_group_says_what_it_is(get_page: GetPage, share_group
         "share-orders.paid-0",
         "share-orders.paid-1",
     ]
+
+
+def test_lag_of_a_share_group__brokers_do_not_report_it__names_the_release_that_does(
+    get_page: GetPage, some: Cluster
+) -> None:
+    share_seen(some, "share-2", [SharePartition(PAID, 0, 40, 100, None)])
+    assert not get_page(f"{URL}share-2/").find("[data-lack]")
+    apis = {"55": [0, 2], "77": [1, 1], "90": [0, 0]}
+    Capabilities.objects.create(cluster=some, apis=apis, changed_at=NOW)
+    heading = get_page(f"{URL}share-2/").first("#h-other-group")
+    assert (heading.get("data-lack"), "4.2" in heading.text) == (KafkaFeature.SHARE_LAG, True)
 
 
 def test_share_groups_of_a_topic__are_named_on_its_page(get_page: GetPage, share_group: UnjudgedGroup) -> None:

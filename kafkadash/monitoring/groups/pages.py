@@ -68,6 +68,7 @@ from kafkadash.monitoring.groups.wording import (
     unread_verdict,
 )
 from kafkadash.monitoring.models import CollectorKind, CollectorRun, GroupLagPoint, GroupState, UnjudgedGroup
+from kafkadash.monitoring.offers import FeatureLack, KafkaFeature, load_lack
 from kafkadash.monitoring.transactions.pages import load_standing_gaps
 from kafkadash.monitoring.transactions.rules import committed_lag
 
@@ -1054,6 +1055,7 @@ class UnjudgedContext(TypedDict):
     members_more: int
     freshness: FactFreshness
     listed: FactFreshness
+    no_lag: FeatureLack | None
 
 
 _MEMBERS_NAMED = 3
@@ -1086,6 +1088,7 @@ def unjudged_context(row: UnjudgedGroup, listing: ListQuery, freshness: FactFres
         "members_more": max(0, len(members) - MOST),
         "freshness": _age_unjudged(row, freshness),
         "listed": FactFreshness(row.taken_at, freshness.interval_s, freshness.now),
+        "no_lag": load_lack(row.cluster, KafkaFeature.SHARE_LAG) if row.is_share and row.lag is None else None,
     }
 
 
