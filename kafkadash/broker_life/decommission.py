@@ -112,8 +112,8 @@ _RESULTS = {
 class BrokerFacts:
     """A broker as stored. ``weights`` is None where its disks were never read.
 
-    ``no_cordons``, ``no_unregister``: why the cluster does not offer them, None where it does or where that is not
-    known.
+    ``no_cordons``, ``no_fenced``, ``no_unregister``: why the cluster does not offer them, None where it does or where
+    that is not known.
 
     ``hidden``: at least so many topics were not visible when disks were last read; None is not known.
     """
@@ -121,6 +121,7 @@ class BrokerFacts:
     row: BrokerState
     weights: BrokerWeights | None
     no_cordons: FeatureLack | None
+    no_fenced: FeatureLack | None
     no_unregister: FeatureLack | None
     adding: int
     hidden: int | None
@@ -153,6 +154,7 @@ def load_facts(cluster: Cluster, row: BrokerState, standing: CollectionFreshness
         row=row,
         weights=weights,
         no_cordons=find_lack(capable, KafkaFeature.CORDONS),
+        no_fenced=find_lack(capable, KafkaFeature.FENCED_BROKERS),
         no_unregister=find_lack(capable, KafkaFeature.UNREGISTER),
         adding=unregister.count_adding(cluster, row.broker_id),
         hidden=hidden,
@@ -337,7 +339,8 @@ def _judge_stop(facts: BrokerFacts, empty: StepState) -> Judged:
     if facts.metadata.stale:
         return StepState.UNKNOWN, "The metadata is stale."
     if facts.word == "gone" and facts.fencing_untold:
-        return StepState.UNKNOWN, "Kafka does not list it, stopped or not. Check that its process has ended."
+        lack = f" Fenced brokers are reported {facts.no_fenced.needed_words}." if facts.no_fenced else ""
+        return StepState.UNKNOWN, f"Kafka does not list it, stopped or not. Check that its process has ended.{lack}"
     if facts.word == "gone":
         return StepState.DONE, "It is not registered."
     if facts.word == "fenced":

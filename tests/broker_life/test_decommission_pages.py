@@ -93,7 +93,7 @@ def test_steps__kafka_cannot_cordon_or_tell_fenced_brokers__are_not_offered(clie
     apis = {"55": [0, 2], "60": [0, 1], "64": [0, 0]}
     Capabilities.objects.create(cluster=Cluster.objects.get(), apis=apis, changed_at=datetime.now(UTC))
     release = NEEDS[KafkaFeature.UNREGISTER].release
-    assert release in read_words(client, "unregister")
+    assert [release in read_words(client, step) for step in ("stop", "unregister")] == [True, True]
     Cluster.objects.update(mode=ClusterMode.ZOOKEEPER)
     assert release not in read_words(client, "unregister"), "nothing is left to unregister"
 
