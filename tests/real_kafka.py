@@ -9,7 +9,7 @@ of them: six idle nodes would take a quarter of a processor for the rest of the 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.embedded_plugin import RUN_FOLDER
-from tests.kafka_releases import RELEASES, ZOOKEEPER, has_quorum, name_asked, parse_release, release_asked
+from tests.kafka_releases import (
+    RELEASES,
+    REMOTE_STORAGE,
+    ZOOKEEPER,
+    has_quorum,
+    name_asked,
+    parse_release,
+    release_asked,
+)
 
 if TYPE_CHECKING:
     from _pytest.fixtures import SubRequest
@@ -34,6 +42,7 @@ _left_out = pytest.StashKey[list[str]]()
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_left_out] = []
     config.addinivalue_line("markers", "needs_release(release): of a feature that older releases of Kafka do not have")
+    config.addinivalue_line("markers", "remote_storage: on brokers with the remote storage manager of Kafka's tests")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -55,6 +64,8 @@ def _find_lack(item: pytest.Item) -> str:
     """Return what the cluster lacks for a test, '' where it has all."""
     if item.get_closest_marker("quorum") and not has_quorum():
         return "needs KRaft mode"
+    if item.get_closest_marker("remote_storage") and release_asked() not in REMOTE_STORAGE:
+        return "needs a remote storage manager, which Kafka did not publish for it"
     needed = item.get_closest_marker("needs_release")
     return f"needs Kafka {needed.args[0]}" if needed and release_asked() < parse_release(needed.args[0]) else ""
 
@@ -121,20 +132,27 @@ def playground(kafka_runtime: None) -> Iterator[KafkaPlayground]:
 
 @contextmanager
 def running_release(
-    folder: Path, *, brokers: int, racks: Sequence[str], controllers: int = 1
+    folder: Path,
+    *,
+    brokers: int,
+    racks: Sequence[str],
+    controllers: int = 1,
+    dirs: int = 2,
+    properties: Mapping[str, object] | None = None,
 ) -> Iterator[KafkaPlayground]:
-    """A cluster of the release that KAFKADASH_RELEASE names, whose brokers have two log directories each.
+    """A cluster of the release that KAFKADASH_RELEASE names, whose brokers have ``dirs`` log directories each.
 
     With ZooKeeper it has one server of it in the place of controllers.
     """
     from kafkadash.devtools.playground.cluster import KafkaPlayground
 
     name = name_asked()
-    playground = KafkaPlayground(folder, lock=RELEASES[name] if name not in ("", ZOOKEEPER) else None)
+    lock = RELEASES[name] if name not in ("", ZOOKEEPER) else None
+    playground = KafkaPlayground(folder, lock=lock, properties=properties)
     if has_quorum():
-        playground.up(brokers=brokers, racks=racks, dirs=2, controllers=controllers)
+        playground.up(brokers=brokers, racks=racks, dirs=dirs, controllers=controllers)
     else:
-        playground.up(brokers=brokers, racks=racks, dirs=2, zookeepers=1)
+        playground.up(brokers=brokers, racks=racks, dirs=dirs, zookeepers=1)
     try:
         yield playground
     finally:

@@ -21,7 +21,8 @@ from kafkadash.monitoring.tiers.stored import load_tiers
 from tests.agreement.conftest import Mover, Refresher
 from tests.agreement.tools import LATEST, Tools
 from tests.embedded_plugin import RUN_FOLDER
-from tests.kafka_releases import REMOTE_STORAGE
+from tests.kafka_releases import COPIES_UNTIERED_ONLY, REMOTE_STORAGE, release_asked
+from tests.real_kafka import running_release
 from tests.waiting import wait_until
 
 RECORDS, RECORD_BYTES = 620, 10_000
@@ -33,12 +34,12 @@ TOPICS = ("copied-local", "copied-pending")
 
 @pytest.fixture(scope="module")
 def playground(kafka_runtime: None) -> Iterator[KafkaPlayground]:
-    """Two brokers with tiered storage, instead of those that the other tests share."""
+    """Two brokers of the release with tiered storage, instead of those that the other tests share."""
     folder = Path(os.environ[RUN_FOLDER]) / f"tiered-{os.environ.get('PYTEST_XDIST_WORKER', 'single')}"
     properties = {
         "remote.log.storage.system.enable": "true",
         "remote.log.storage.manager.class.name": "org.apache.kafka.server.log.remote.storage.LocalTieredStorage",
-        "remote.log.storage.manager.class.path": fetch(REMOTE_STORAGE).classpath,
+        "remote.log.storage.manager.class.path": fetch(REMOTE_STORAGE[release_asked()]).classpath,
         "remote.log.metadata.manager.listener.name": "PLAINTEXT",
         "rsm.config.dir": folder / "remote",
         "rlmm.config.remote.log.metadata.topic.replication.factor": 1,
@@ -48,14 +49,12 @@ def playground(kafka_runtime: None) -> Iterator[KafkaPlayground]:
         "log.retention.check.interval.ms": 1000,
         "log.initial.task.delay.ms": 500,
     }
-    playground = KafkaPlayground(folder, properties=properties)
-    playground.up(brokers=2, racks=("a", "b"))
-    try:
+    # Kafka has no remote storage for brokers of several log directories.
+    with running_release(folder, brokers=2, racks=("a", "b"), dirs=1, properties=properties) as playground:
         yield playground
-    finally:
-        playground.down()
 
 
+@pytest.mark.remote_storage
 def test_tiers_and_moves__are_those_of_kafkas_own_tools(
     cluster: Cluster, refresh: Refresher, playground: KafkaPlayground, tools: Tools, mover: Mover
 ) -> None:
@@ -84,6 +83,11 @@ def test_tiers_and_moves__are_those_of_kafkas_own_tools(
     assert _share(begin, least) <= row.percent <= _share(begin, most)
     assert row.size_bytes == _tell_size(tools, TOPICS[0], LEADER)
 
+    if release_asked() < COPIES_UNTIERED_ONLY:
+        mover.let_go(TOPICS[0])
+        wait_until(tools.in_sync, "the copy is complete", 60)
+        assert _tell_size(tools, TOPICS[0], TARGET) == _tell_size(tools, TOPICS[0], LEADER)
+        return
     tools.set_config(None, follower_fetch_last_tiered_offset_enable="true")
     mover.start(TOPICS[1], [LEADER, TARGET], throttle=1_000, beside=True)
     refresh(CollectorKind.REASSIGNMENTS)

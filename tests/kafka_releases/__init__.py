@@ -14,12 +14,21 @@ RELEASES = {
     "kraft-4.4": _HERE / "kafka-4.4.0.lock",
 }
 """In KRaft mode. The release in between is the playground's own."""
-REMOTE_STORAGE = _HERE / "remote-storage-4.3.1.lock"
-"""The remote storage manager that Kafka publishes among its tests: a folder of the machine (KIP-405)."""
 ZOOKEEPER = "zookeeper"
 """Brokers of the last release with ZooKeeper mode."""
 VARIABLE = "KAFKADASH_RELEASE"
 OWN, LAST_WITH_ZOOKEEPER = (4, 3), (3, 9)
+REMOTE_STORAGE = {
+    (3, 9): _HERE / "remote-storage-3.9.2.lock",
+    (4, 0): _HERE / "remote-storage-4.0.2.lock",
+    (4, 3): _HERE / "remote-storage-4.3.1.lock",
+}
+"""The remote storage manager that Kafka publishes among its tests: a folder of the machine (KIP-405).
+
+Of Kafka 4.4 there is none, and its brokers do not start with that of 4.3.
+"""
+COPIES_UNTIERED_ONLY = (4, 3)
+"""The first release whose new replicas can leave out what is in remote storage (KIP-1023)."""
 TELL_FENCED = (4, 0)
 """The first release whose brokers tell which are fenced, and that has consumer groups of the protocol of KIP-848."""
 

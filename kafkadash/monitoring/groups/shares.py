@@ -34,7 +34,7 @@ class SharePartition(NamedTuple):
 
     @property
     def most_completed(self) -> int | None:
-        """Upper bound of the records past the start offset that are acknowledged or archived; None for unknown.
+        """Upper bound of records from the start offset on that are acknowledged or archived; None for unknown.
 
         Lag is the log end less the start offset and these (GroupCoordinatorService of Kafka 4.2). ``end`` is read
         after the lag, so that records of the time between count here: where none came, the bound is their number.
