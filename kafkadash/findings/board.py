@@ -135,15 +135,18 @@ _DRIFT = _NextPage("Compare brokers", "monitoring:drift")
 _COLLECTION = _NextPage("Open collection", "findings:overview", "#collection-{slug}")
 
 
-_ELECT = _NextPage("Elect preferred leaders", "elections:propose")
+_ELECT = _NextPage("Elect preferred leaders", "elections:propose", "?broker={broker}")
 _UNCLEAN = _NextPage("Unclean election", "elections:unclean")
 _SIMULATE = _NextPage("Simulate failures", "findings:drill")
 
 
-def _plan(label: str, mode: str, brokers: str = "") -> _NextPage:
-    """Page of the wizard, with the cluster, the mode, and the brokers where a mode takes some."""
-    after = f"?cluster={{slug}}&mode={mode}{f'&brokers={brokers}' if brokers else ''}"
+def _plan(label: str, mode: str, more: str = "") -> _NextPage:
+    """Page of the wizard, with the cluster, the mode, and ``more`` parameters of the mode."""
+    after = f"?cluster={{slug}}&mode={mode}{more}"
     return _NextPage(label, "planning:new", after, of_all=True)
+
+
+_BALANCE_DISKS = _plan("Balance disks", "balance", "&disks=1")
 
 
 def _topics(state: str) -> _NextPage:
@@ -162,8 +165,8 @@ _WAYS: Mapping[FindingKind, tuple[_NextPage, ...]] = {
     FindingKind.AT_MIN_ISR: (_topics("at-min-isr"),),
     FindingKind.UNDER_REPLICATED: (_topics("under-replicated"),),
     FindingKind.CANARY_SLOW: (_CANARY,),
-    FindingKind.DISK_SOON: (_plan("Balance disks", "balance"),),
-    FindingKind.DISK_FULL: (_plan("Balance disks", "balance"),),
+    FindingKind.DISK_SOON: (_BALANCE_DISKS,),
+    FindingKind.DISK_FULL: (_BALANCE_DISKS,),
     FindingKind.QUORUM_FLAPPING: (_QUORUM,),
     FindingKind.CONSUMER_LAG: (_GROUP, _GROUPS),
     FindingKind.HANGING_TRANSACTION: (_TRANSACTIONS,),
@@ -194,10 +197,10 @@ _FURTHER: Mapping[FindingKind, tuple[_NextPage, ...]] = {
     FindingKind.OFFLINE: (_UNCLEAN,),
     FindingKind.BROKER_DOWN: (
         _SIMULATE,
-        _plan("Drain broker {broker}", "drain", "{broker}"),
-        _plan("Replace broker {broker}", "replace", "{broker}"),
+        _plan("Drain broker {broker}", "drain", "&brokers={broker}"),
+        _plan("Replace broker {broker}", "replace", "&brokers={broker}"),
     ),
-    FindingKind.FAILED_DIRECTORY: (_plan("Drain broker {broker}", "drain", "{broker}"),),
+    FindingKind.FAILED_DIRECTORY: (_plan("Drain broker {broker}", "drain", "&brokers={broker}"),),
     FindingKind.AT_MIN_ISR: (_SIMULATE,),
     FindingKind.UNDER_REPLICATED: (_SIMULATE,),
     FindingKind.DISK_SOON: (_BROKER,),

@@ -167,7 +167,7 @@ class WizardForm(CodedForm):
 
 
 class NewForm(CodedForm):
-    """Form of the first step: cluster and mode; ``brokers`` comes from the pages that link to the form."""
+    """Form of the first step: cluster and mode. ``brokers`` and ``disks`` come from the pages that link to the form."""
 
     cluster = forms.ChoiceField(label="Cluster", required=False)
     mode = forms.ChoiceField(
@@ -176,6 +176,7 @@ class NewForm(CodedForm):
         choices=[(mode, mode) for mode in MODES],
     )
     brokers = forms.CharField(label="Brokers", required=False, widget=forms.HiddenInput)
+    disks = forms.BooleanField(label="Balance disk usage", required=False, widget=forms.HiddenInput)
 
     def __init__(self, *args: Any, clusters: Sequence[Cluster], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

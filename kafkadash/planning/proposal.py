@@ -535,10 +535,17 @@ def edit_url(change: ChangeRequest) -> str:
 
 
 def begin_draft(
-    cluster: Cluster, user: User, mode: str, brokers: tuple[int, ...], request: HttpRequest | None = None
+    cluster: Cluster,
+    user: User,
+    mode: str,
+    brokers: tuple[int, ...],
+    request: HttpRequest | None = None,
+    *,
+    disks: bool = False,
 ) -> ChangeRequest:
-    """A draft on the server from the first step on."""
-    plan_input = PlanInput(mode, brokers=brokers if mode in OF_BROKERS else (), internal=mode != SET_RF)
+    """A draft on the server from the first step on. ``disks``: a plan that balances also evens out disk usage."""
+    eps = planner.EPS if disks and mode == BALANCE else None
+    plan_input = PlanInput(mode, brokers=brokers if mode in OF_BROKERS else (), eps=eps, internal=mode != SET_RF)
     return drafting.create_draft(
         cluster, KIND, user, title=plan_input.title, input=pack_dataclass(plan_input), options={}, request=request
     )

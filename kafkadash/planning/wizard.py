@@ -156,14 +156,19 @@ FIRST_LIMITS = RunOptions(throttle=FIRST_RATE, throttle_min=bounds_of(FIRST_RATE
 @require_http_methods(_READ_OR_WRITE)
 @needs(PROPOSE, anywhere=True)
 def new(request: HttpRequest) -> HttpResponse:
-    """Show the form for cluster and mode; ``?cluster=…&mode=drain&brokers=3`` fills it in. POST makes the draft."""
+    """Show the form for cluster and mode; POST makes the draft.
+
+    ``?cluster=…&mode=drain&brokers=3`` and ``?cluster=…&mode=balance&disks=1`` fill it in.
+    """
     clusters = list(clusters_allowing(request.user, PROPOSE))
     if request.method == "POST":
         form = NewForm(request.POST, clusters=clusters)
         if form.is_valid():
             given = form.cleaned_data
             try:
-                change = drafts.begin_draft(given["cluster"], person(request), given["mode"], given["brokers"], request)
+                change = drafts.begin_draft(
+                    given["cluster"], person(request), given["mode"], given["brokers"], request, disks=given["disks"]
+                )
             except ChangeRefused as refused:
                 form.add_error(None, form_error(refused.message))
             else:
@@ -179,6 +184,7 @@ def new(request: HttpRequest) -> HttpResponse:
         "chosen_cluster": form["cluster"].value(),
         "chosen_mode": form["mode"].value(),
         "chosen_brokers": form["brokers"].value() or "",
+        "chosen_disks": form["disks"].value(),
     }
     return render(request, "planning/new.html", context)
 
@@ -414,13 +420,14 @@ def _conflict_context(
     }
 
 
-def _prefill_form(query: Mapping[str, str], open_clusters: list[str]) -> dict[str, str]:
+def _prefill_form(query: Mapping[str, str], open_clusters: list[str]) -> dict[str, Any]:
     """A cluster that is the only one needs no choice."""
     mode = query.get("mode", "")
     return {
         "cluster": query.get("cluster", "") or (open_clusters[0] if len(open_clusters) == 1 else ""),
         "mode": mode if mode in MODES else "",
         "brokers": query.get("brokers", ""),
+        "disks": query.get("disks") == "1",
     }
 
 

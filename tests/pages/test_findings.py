@@ -340,10 +340,10 @@ class TestIncidents:
 @pytest.mark.parametrize(
     ("kind", "scope", "url"),
     [
-        (FindingKind.LEADER_SKEW, "3", "/clusters/demo/elections/new/"),
+        (FindingKind.LEADER_SKEW, "3", "/clusters/demo/elections/new/?broker=3"),
         (FindingKind.RACK_VIOLATION, "", "/changes/new/?cluster=demo&mode=repair-racks"),
-        (FindingKind.DISK_FULL, "3:/data", "/changes/new/?cluster=demo&mode=balance"),
-        (FindingKind.DISK_SOON, "3:/data", "/changes/new/?cluster=demo&mode=balance"),
+        (FindingKind.DISK_FULL, "3:/data", "/changes/new/?cluster=demo&mode=balance&disks=1"),
+        (FindingKind.DISK_SOON, "3:/data", "/changes/new/?cluster=demo&mode=balance&disks=1"),
     ],
 )
 def test_next_step__opens_the_change_that_mends_it(kind: FindingKind, scope: str, url: str) -> None:

@@ -31,7 +31,7 @@ from kafkadash.planning import topic_choice as topic_counts
 from kafkadash.planning.errors import ReassignmentErrorCode
 from kafkadash.planning.models import PlanReport, Upload
 from kafkadash.planning.proposal import MODES, OF_BROKERS, options_of
-from kafkadash.planning.solver.request import BALANCE, PlanRequest, choose_topics
+from kafkadash.planning.solver.request import BALANCE, EPS, PlanRequest, choose_topics
 from kafkadash.planning.stored_checks import plan_rows
 from kafkadash.planning.topic_choice import (
     LONGEST_PATTERN,
@@ -83,6 +83,11 @@ def test_what_pages_that_link_here_say_is_filled_in(wizard: Wizard, demo: Cluste
     wizard.begins(demo, "drain", brokers="3")
     assert wizard.change.input["brokers"] == [3]
     assert 'value="3" checked' in wizard.sees("what")
+    html = wizard.client.get("/changes/new/?cluster=demo&mode=balance&disks=1").content.decode()
+    assert '<input type="hidden" name="disks" value="1">' in html
+    assert wizard.begins(demo, "balance", disks="1").change.input["eps"] == EPS
+    assert re.search('name="disks"[^>]* checked', wizard.sees("what"))
+    assert wizard.begins(demo, "drain", disks="1").change.input.get("eps") is None
 
 
 def test_a_draft_is_there_from_the_first_step_on_and_audited(wizard: Wizard, operator: User, demo: Cluster) -> None:
