@@ -94,9 +94,13 @@ class RestartLine:
 
 
 class RestartContext(TypedDict):
-    """``more``: partitions that the list leaves out. ``lasting``: reasons that no waiting changes."""
+    """``more``: partitions that the list leaves out. ``lasting``: reasons that no waiting changes.
+
+    ``lead``: what the sentence of the check says beyond the title, which has the verdict.
+    """
 
     title: str
+    lead: str
     broker: BrokerState
     check: RestartCheck
     state: HealthState
@@ -116,10 +120,12 @@ def restart_context(standing: CollectionFreshness, row: BrokerState) -> RestartC
         own = RestartBroker(row.broker_id, row.rack, "gone")
         facts = RestartFacts([], {own.id: own}, kraft=False, metadata_stale=facts.metadata_stale, stale=facts.stale)
     check = judge_restart(facts, row.broker_id)
+    sentence = check.sentence
     offline = check.offline[:MOST_PARTITIONS]
     under = check.under_min_isr[: MOST_PARTITIONS - len(offline)]
     return {
         "title": name_check(check),
+        "lead": str(sentence) if sentence.code is OnCallErrorCode.RESTART_OF_DOWN else sentence.advice,
         "broker": row,
         "check": check,
         "state": _STATES[check.verdict],

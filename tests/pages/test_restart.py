@@ -54,7 +54,9 @@ def test_cluster_is_well__says_yes_on_a_page_that_its_broker_links(demo: Cluster
     topic(demo, "t", [1, 2, 3])
     page = get_page(address(2))
     assert (verdict(page), codes(page)) == (YES, [])
-    assert page.tells(Code.RESTART_ALLOWED, "main")
+    assert page.context["check"].sentence.code is Code.RESTART_ALLOWED
+    assert page.context["check"].sentence.advice in page.first(".page-head").text
+    assert not page.tells(Code.RESTART_ALLOWED, "main"), "the title has the verdict"
     assert page.states(".status-pill") == ["ok"]
     for other in ("/clusters/demo/brokers/2/", "/clusters/demo/drill/?broker=2"):
         assert address(2) in get_page(other).links(".page-actions")
