@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import socket
 import time
 from collections.abc import Callable, Iterable
@@ -43,7 +44,11 @@ from kafkadash.live.frames import LiveFrame
 from kafkadash.live.hub import group_of, watched_by_nobody
 from kafkadash.live.panels import MAX_KEYS
 from kafkadash.live.publisher import publish_keys, publish_panels
+from kafkadash.monitoring.models import CollectorKind
+from tests.factories import NOW, BrokerFactory, TopicFactory
 from tests.live.conftest import Socket, publish_raw, set_row
+from tests.pages.conftest import Page
+from tests.pages.test_catch_up import follower, store
 from tests.waiting import wait_until
 
 Watch = Callable[..., Socket]
@@ -263,6 +268,31 @@ def test_page_of_a_cluster__is_hinted_when_that_kind_was_read_from_that_cluster(
 
     hint = browser.until(lambda m: m.get("hint", False))
     assert (hint["key"], hint["seq"]) == ("log-dirs-read:demo", 7)
+
+
+@pytest.mark.usefixtures("no_earlier_hint")
+def test_page_of_a_broker__after_a_new_reading_of_its_catch_up__is_hinted_and_shows_it(
+    watch: Watch, cluster: Cluster, viewer: User, client_of: Callable[[User], Client]
+) -> None:
+    BrokerFactory.create(cluster=cluster, broker_id=3)
+    late = TopicFactory.create(
+        cluster=cluster, name="late", under_replicated=1, partitions=[[0, 1, 5, [1, 3], [1], []]]
+    )
+    age = NOW - timezone.now()
+    store(cluster, follower(late, 90_000, 1_100, 100), age=age)
+    page = client_of(viewer).get("/clusters/demo/brokers/3/").content.decode()
+    assert "90,000" in Page(page).part("broker-catch-up-demo")
+    keys = re.findall("[?;]key=([a-z:-]+)", page)
+    browser = watch(*keys, "status:demo", user=viewer)
+    browser.shows("status-demo")
+
+    store(cluster, follower(late, 30_000, 1_100, 100), age=age)
+    publish_panels(cluster.pk, {CollectorKind.CATCH_UP}, 7)
+
+    hint = browser.until(lambda m: m.get("hint", False))
+    assert (hint["key"], hint["seq"]) == ("catch-up-read:demo", 7)
+    page = client_of(viewer).get("/clusters/demo/brokers/3/").content.decode()
+    assert "30,000" in Page(page).part("broker-catch-up-demo")
 
 
 @pytest.mark.usefixtures("no_earlier_hint")
