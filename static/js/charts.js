@@ -14,7 +14,8 @@
   };
   const BANDS = ["critical", "warning", "unknown"];
   const FETCH_DEADLINE = 10_000;
-  const FEWEST_POINTS = 3; // a zoom shows at least as many
+  const FEWEST_POINTS = 3; // with fewer in it, a zoom is widened to whole intervals
+  const SHORTEST_DRAG = 4; // pixels: less is a click
   const MARK_REACH = 6; // pixels between the crosshair and a mark that is read with it
   const drawn = new WeakMap();
   let zoom = null; // [from, to] that all charts of the page show, or null for the range of each
@@ -162,17 +163,24 @@
 
   function zoomToSelection(u, spec) {
     const { left, width } = u.select;
-    if (width < 4) return;
     u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+    if (width < SHORTEST_DRAG) return;
     zoomTo(u, spec, u.posToVal(left, "x"), u.posToVal(left + width, "x"));
   }
 
   // A page that loads another span instead (timeline.js) prevents the event's default.
-  function zoomTo(u, spec, from, to) {
-    const points = spec.x.filter((seconds) => seconds >= from && seconds <= to).length;
-    if (points < FEWEST_POINTS) return;
+  function zoomTo(u, spec, begin, end) {
+    const points = spec.x.filter((seconds) => seconds >= begin && seconds <= end).length;
+    const [from, to] = points < FEWEST_POINTS ? touchedIntervals(spec, begin, end) : [begin, end];
     const chosen = new CustomEvent("chartzoom", { bubbles: true, cancelable: true, detail: { from, to } });
     if (u.root.dispatchEvent(chosen)) setZoom([from, to]);
+  }
+
+  // From the begin of the first interval that is touched to the end of the last one, within the range of the chart.
+  function touchedIntervals(spec, begin, end) {
+    const [low, high] = spec.range;
+    const edges = [low, ...spec.x.filter((seconds) => seconds > low && seconds < high), high];
+    return [edges.findLast((edge) => edge <= begin) ?? low, edges.find((edge) => edge >= end) ?? high];
   }
 
   // By half, or by double, with the point under the crosshair kept in its place.
