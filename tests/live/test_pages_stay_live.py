@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.utils import timezone
-from playwright.sync_api import BrowserContext, Locator, Page, Route, WebSocketRoute, expect
+from playwright.sync_api import BrowserContext, FloatRect, Locator, Page, Route, WebSocketRoute, expect
 from pytest_django import Settings
 
 from kafkadash.accounts.models import User
@@ -25,6 +26,7 @@ from kafkadash.clusters.models import Cluster, ClusterMode, ClusterRole
 from kafkadash.findings.services import judge
 from kafkadash.history.models import SeriesKind
 from kafkadash.live.publisher import publish_panels
+from kafkadash.maintenance.models import QuietPeriod, QuietPurpose
 from kafkadash.monitoring.groups.names import slug_of
 from kafkadash.monitoring.models import (
     ClusterState,
@@ -34,8 +36,9 @@ from kafkadash.monitoring.models import (
     ReassignmentSnapshot,
     TopicState,
 )
+from kafkadash.timeline.entries import BUCKETS
 from tests.e2e.visitor import Visitor
-from tests.factories import BrokerFactory, TopicFactory
+from tests.factories import BrokerFactory, TopicFactory, judged, watched
 from tests.groups import STALLED, WELL, group_seen
 from tests.history_rows import beats, group_row, looked, rolled_up, taken_in
 from tests.live.conftest import Server, publish_raw
@@ -342,6 +345,34 @@ def test_board__in_a_new_order__is_held_while_the_pointer_is_in_it(
     expect(page.get_by_role("button", name="Show new order")).to_have_count(0)
 
 
+def test_maintenance_window__on_a_phone__is_named_in_the_header_of_its_cluster(
+    chrome: BrowserContext, server: Server
+) -> None:
+    now = timezone.now()
+    watched("demo", now)
+    cluster = watched("other", now, offline_partitions=1)
+    judged(cluster, now)
+    for each in Cluster.objects.all():
+        QuietPeriod.objects.create(
+            cluster=each,
+            purpose=QuietPurpose.MAINTENANCE,
+            broker=3,
+            begins_at=now - timedelta(minutes=1),
+            ends_at=now + timedelta(hours=1),
+            reason="a disk is replaced " * 6,
+            author_name="alice",
+        )
+    page = chrome.new_page()
+    page.set_viewport_size({"width": 320, "height": 800})
+    page.goto(f"http://127.0.0.1:{server.port}/")
+    for window in (page.locator("#status-other .head-window"), page.locator("#status-demo .line-window")):
+        expect(window.get_by_role("link")).to_be_visible()
+        box = window.bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= 320
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 def test_board__new_order_asked_for_while_the_page_is_fetched__is_shown(
     chrome: BrowserContext, server: Server, cluster: Cluster
 ) -> None:
@@ -583,6 +614,55 @@ def test_nodes__are_pushed(chrome: BrowserContext, server: Server, kraft: Cluste
 
     expect(page.locator("h1")).to_have_text("Quorum tolerates 0 more failures")
     expect(page.locator("#nodes-demo")).to_contain_text("Lagging")
+
+
+DAY, NEXT_DAY = datetime(2026, 11, 20, tzinfo=UTC), datetime(2026, 11, 21, tzinfo=UTC)
+
+
+def test_timeline__dragged_across__leads_to_a_permalink_of_that_part(
+    chrome: BrowserContext, server: Server, cluster: Cluster
+) -> None:
+    page = chrome.new_page()
+    page.goto(f"http://127.0.0.1:{server.port}/clusters/demo/timeline/?from={DAY:%F}&to={DAY:%F}&kind=findings")
+    drag(page, 0.9, pixels=2)  # as a click is: it leads nowhere
+    width = chart_area(page)["width"]
+
+    drag(page, 0.25, pixels=0.5 * width)
+    page.wait_for_url("**/timeline/?*T*")
+    begin, end = span_of(page)
+    pixel = (NEXT_DAY - DAY) / width
+    assert abs(begin - DAY - timedelta(hours=6)) <= 2 * pixel
+    assert abs(end - DAY - timedelta(hours=18)) <= 2 * pixel
+    assert "kind=findings" in page.url
+
+    whole = page.url
+    drag(page, 48.25 / BUCKETS, pixels=0.5 * chart_area(page)["width"] / BUCKETS)
+    page.wait_for_url(lambda url: url != whole)
+    step, second = (end - begin) / BUCKETS, timedelta(seconds=1)
+    inner_begin, inner_end = span_of(page)
+    assert abs(inner_begin - begin - 48 * step) <= second, "it begins with the interval that was touched"
+    assert abs(inner_end - begin - 49 * step) <= second
+
+
+def drag(page: Page, begin: float, pixels: float) -> None:
+    """Drag across the chart of the timeline, beginning at this part of its width."""
+    area = chart_area(page)
+    at, height = area["x"] + begin * area["width"], area["y"] + area["height"] / 2
+    page.mouse.move(at, height)
+    page.mouse.down()
+    page.mouse.move(at + pixels, height, steps=2)
+    page.mouse.up()
+
+
+def chart_area(page: Page) -> FloatRect:
+    area = page.locator("#changes-canvas .u-over").bounding_box()
+    assert area is not None
+    return area
+
+
+def span_of(page: Page) -> tuple[datetime, datetime]:
+    query = parse_qs(urlsplit(page.url).query)
+    return datetime.fromisoformat(query["from"][0]), datetime.fromisoformat(query["to"][0])
 
 
 LONG = f"{'long.name-' * 24}249.chars"
