@@ -3,12 +3,14 @@
 Findings of consumer groups, from the rows that the collector leaves.
 
 What the pipeline hands back opens findings: a disk that fills, files that it could not read, and standing still.
+
+Findings of the canary, from its stored samples.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -30,11 +32,13 @@ from kafkadash.findings.models import Finding, Judgement
 from kafkadash.findings.services import judge, judge_ages
 from kafkadash.findings.stored_facts import facts_of
 from kafkadash.history.models import DiskForecast, PipelineLedger
+from kafkadash.monitoring.canary.rules import CanaryReading, CanaryReason, CanaryState
 from kafkadash.monitoring.groups.names import key_of
 from kafkadash.monitoring.groups.rules import LagState
 from kafkadash.monitoring.models import (
     BrokerState,
     BrokerWeights,
+    CanaryPoint,
     Capabilities,
     ClusterState,
     CollectorKind,
@@ -715,3 +719,78 @@ def test_no_batch_for_long_while_segments_wait__is_found_and_an_idle_pipeline_is
     looked(NOW, beats(NOW, last_batch_at=long_ago.isoformat()), segments_waiting=3)
     judged(demo)
     assert "pipeline-stands-still" in kinds(demo)
+
+
+CANARY_EVERY = timedelta(seconds=30)
+_OK = CanaryReading(CanaryState.MEASURED, 4.0, 5.0)
+_SLOW = CanaryReading(CanaryState.MEASURED, 1400.0, 1500.4)
+_REFUSED = CanaryReading(CanaryState.FAILED, code=CanaryReason.REFUSED.value, detail="NOT_ENOUGH_REPLICAS")
+_ELSEWHERE = CanaryReading(CanaryState.NOT_MEASURED, code=CanaryReason.LED_ELSEWHERE.value, detail="1")
+
+
+@pytest.fixture
+def probed_demo(demo: Cluster) -> Cluster:
+    """A well cluster whose canary is started."""
+    every = CANARY_EVERY.total_seconds()
+    CollectorRun.objects.create(cluster=demo, kind=CollectorKind.CANARY, succeeded_at=READ_AT, interval_s=every)
+    return demo
+
+
+def probe_again(cluster: Cluster, samples: int, readings: Mapping[int, CanaryReading]) -> set[tuple[str, str]]:
+    """Store further samples, the newest of now; (kind, scope) of what is open after each was judged."""
+    for _ in range(samples):
+        CanaryPoint.objects.filter(cluster=cluster).update(taken_at=F("taken_at") - CANARY_EVERY)
+        stored = {str(broker): each.as_json() for broker, each in readings.items()}
+        CanaryPoint.objects.create(cluster=cluster, taken_at=NOW, readings=stored)
+        reading(cluster)
+    open_ones = Finding.objects.filter(closed_at=None, opened_at__isnull=False)
+    return set(open_ones.values_list("kind", "scope"))
+
+
+def test_canary__third_failure_opens__a_measured_probe_closes(probed_demo: Cluster) -> None:
+    assert probe_again(probed_demo, 1, {1: _OK, 2: _OK}) == set()
+    assert probe_again(probed_demo, 2, {1: _OK, 2: _REFUSED}) == set()
+    assert probe_again(probed_demo, 1, {1: _OK, 2: _REFUSED}) == {("canary-fails", "2")}
+    opened = Finding.objects.get()
+    why = coded(CanaryReason.REFUSED, detail="NOT_ENOUGH_REPLICAS")
+    assert opened.message == coded(FindingCode.CANARY_FAILED, broker=2, probes=3, why=why)
+    assert (opened.state, opened.value, opened.since) == ("critical", 3, NOW - 2 * CANARY_EVERY)
+    assert probe_again(probed_demo, 1, {1: _OK, 2: _OK}) == set()
+    assert Finding.objects.get().public_id == opened.public_id
+
+
+def test_canary__median_above_a_second_opens__one_below_closes(probed_demo: Cluster) -> None:
+    assert probe_again(probed_demo, 4, {1: _OK, 3: _SLOW}) == set()
+    assert probe_again(probed_demo, 1, {1: _OK, 3: _SLOW}) == {("canary-slow", "3")}
+    opened = Finding.objects.get()
+    assert opened.message == coded(FindingCode.CANARY_LATE, broker=3, milliseconds=1500, most=1000)
+    assert (opened.state, opened.value, opened.unit) == ("warning", 1500, "ms")
+    assert opened.since == NOW - 4 * CANARY_EVERY
+    assert probe_again(probed_demo, 4, {1: _OK, 3: _OK}) == {("canary-slow", "3")}
+    assert probe_again(probed_demo, 1, {1: _OK, 3: _OK}) == set()
+
+
+def test_canary__partition_that_is_led_elsewhere__neither_opens_nor_closes(probed_demo: Cluster) -> None:
+    """Broker 1 leads that of broker 2 meanwhile: what is measured there says nothing about either."""
+    assert probe_again(probed_demo, 12, {1: _OK, 2: _ELSEWHERE}) == set()
+    probe_again(probed_demo, 3, {1: _OK, 2: _REFUSED})
+    probe_again(probed_demo, 5, {1: _OK, 2: _REFUSED, 3: _SLOW})
+    opened = probe_again(probed_demo, 12, {1: _OK, 2: _ELSEWHERE, 3: _ELSEWHERE})
+    assert opened == {("canary-fails", "2"), ("canary-slow", "3")}
+    facts = facts_of(probed_demo, NOW)
+    assert facts.canaries_blind == {2, 3}
+    assert not facts.canaries, "ten samples tell of neither"
+    assert probe_again(probed_demo, 1, {1: _OK, 2: _OK, 3: _ELSEWHERE}) == {("canary-slow", "3")}
+
+
+def test_canary__that_nobody_ran_for_a_while__begins_anew(probed_demo: Cluster) -> None:
+    probe_again(probed_demo, 2, {2: _REFUSED})
+    CanaryPoint.objects.update(taken_at=F("taken_at") - 5 * CANARY_EVERY)
+    assert probe_again(probed_demo, 2, {2: _REFUSED}) == set()
+    assert probe_again(probed_demo, 1, {2: _REFUSED}) == {("canary-fails", "2")}
+    probed_demo.collector_runs.filter(kind=CollectorKind.CANARY).update(succeeded_at=NOW - timedelta(hours=1))
+    judge(probed_demo.pk, NOW)
+    assert ("canary-fails", "2") in probe_again(probed_demo, 0, {}), "nobody probed since: it is not known to be over"
+    probed_demo.collector_runs.filter(kind=CollectorKind.CANARY).delete()
+    judge(probed_demo.pk, NOW)
+    assert probe_again(probed_demo, 0, {}) == set(), "its canary was stopped"

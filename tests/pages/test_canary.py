@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 
@@ -76,10 +77,60 @@ def test_page__old_data_is_not_the_state_of_now(demo: Cluster, admin: Client) ->
     assert Page.read(admin.get(PAGE)).title == "Canary data is old"
 
 
+def test_chart__has_the_stored_latencies_and_gaps_where_nothing_was_measured(demo: Cluster, admin: Client) -> None:
+    """Of an hour in minutes: two samples in one, failures in another; of a day in ten minutes each."""
+    run(demo, {1: build_reading(7), 2: build_reading(9), 3: build_reading(20)})
+    elsewhere = CanaryReading(CanaryState.NOT_MEASURED, code=CanaryReason.LED_ELSEWHERE.value, detail="1")
+    probes = {
+        20: {1: FAILED, 2: elsewhere},
+        30: {1: build_reading(11), 2: FAILED, 3: build_reading(41.5)},
+        29.5: {1: build_reading(13), 2: build_reading(17), 3: build_reading(19)},
+        59: {1: build_reading(300), 2: elsewhere},
+        300: {1: build_reading(4), 2: build_reading(6)},
+    }
+    store_samples(demo, {timedelta(minutes=ago): readings for ago, readings in probes.items()})
+
+    assert read_chart(admin, "hour") == {
+        "slowest broker": {0: 20, 30: 41.5, 59: 300},
+        "median of brokers": {0: 9, 30: 26.25, 59: 300},
+    }
+    day = read_chart(admin, "day")
+    assert day["slowest broker"] == {0: 20, 30: 41.5, 60: 300, 300: 6}
+    assert day["median of brokers"] == {0: 9, 30: 26.25, 60: 300, 300: 5}
+    page = Page.read(admin.get(PAGE))
+    told = {text for text in page.texts("#canary-latency-table td") if text != "unknown"}
+    assert told == {"20.0 ms", "9.0 ms", "41.5 ms", "26.2 ms", "300.0 ms"}
+    assert page.first("[id=canary-1] [data-label=median]").text == "11 ms"
+
+
+def build_reading(consumed_ms: float) -> CanaryReading:
+    return CanaryReading(CanaryState.MEASURED, consumed_ms / 2, consumed_ms)
+
+
+def read_chart(client: Client, name: str) -> dict[str, dict[int, float]]:
+    """Line → minutes before now of the interval → value, of what the chart of a range is drawn from."""
+    page = Page.read(client.get(f"{PAGE}?range={name}"))
+    [canvas] = page.find("[data-chart]")
+    chart = json.loads(canvas.get("data-chart"))
+    ages = [round((chart["x"][-1] - at) / 60) for at in chart["x"]]
+    return {
+        line["label"]: {ago: value for ago, value in zip(ages, line["y"], strict=True) if value is not None}
+        for line in chart["series"]
+    }
+
+
+def store_samples(cluster: Cluster, samples: Mapping[timedelta, Mapping[int, CanaryReading]]) -> None:
+    CanaryPoint.objects.bulk_create(
+        CanaryPoint(
+            cluster=cluster, taken_at=NOW - ago, readings={str(n): each.as_json() for n, each in readings.items()}
+        )
+        for ago, readings in samples.items()
+    )
+
+
 def run(cluster: Cluster, readings: Mapping[int, CanaryReading], age: timedelta = timedelta(seconds=3)) -> None:
     CollectorRun.objects.create(cluster=cluster, kind=CollectorKind.CANARY, succeeded_at=NOW - age, interval_s=30)
-    stored = {str(broker): reading.as_json() for broker, reading in readings.items()}
-    CanaryPoint.objects.create(cluster=cluster, taken_at=NOW - age, readings=stored)
+    store_samples(cluster, {age: readings})
 
 
 def test_topic__each_broker_leads_a_partition_and_records_expire_in_an_hour(demo: Cluster) -> None:
