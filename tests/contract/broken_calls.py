@@ -19,17 +19,21 @@ from functools import partial
 from typing import Any
 
 from kafkadash.kafka.api import (
+    TRANSACTIONS_TOPIC,
     ClusterConnection,
     ConfigChange,
     ConfigResource,
+    GroupDescription,
     ItemChanged,
     KafkaFailure,
     OffsetKind,
     OffsetQuery,
+    OtherGroup,
     TopicPartition,
 )
 from kafkadash.kafka.mutations import WireClient
 from tests.contract.fake_broker import FakeKafka
+from tests.contract.fake_groups import FakeMember
 from tests.contract.fake_model import ClusterModel
 from tests.contract.faulty_proxy import CORRUPTING, FaultKind, FaultyProxy
 from tests.contract.timing import in_time
@@ -40,6 +44,9 @@ RECOVERS_S = 10.0
 THREAD_ENDS_S = 10.0
 LATE_S = DEADLINE_S * 1.5
 TOPIC, MOVING, MOVED, GROUP, KEY = "orders", "moving", "moved", "billing", "retention.ms"
+SHARED, STREAMS = "shared", "streams"
+TRANSACTIONAL, WITHOUT_COORDINATOR = (11, 12), 13
+"""Producers of open transactions; no coordinator knows the last one."""
 
 
 @dataclass
@@ -134,6 +141,10 @@ def _break_kafka(number: int, faults: int, tally: FaultTally) -> None:
             kafka.model.reassign(topic, 0, [2, 3])
         kafka.model.add_group(GROUP, coordinator=2)
         kafka.model.commit(GROUP, TOPIC, dict.fromkeys(range(60), 42))
+        _add_typed_groups(kafka.model)
+        _open_transactions(kafka.model)
+        kafka.model.partitions_per_page = 25
+        kafka.model.eligible = {(TOPIC, index): ([3], [2]) for index in range(0, 60, 7)}
         proxy = held.enter_context(FaultyProxy(LATE_S))
         for broker in kafka.model.brokers.values():
             kafka.model.set_port(broker.id, proxy.stand_before(broker.port))
@@ -141,6 +152,24 @@ def _break_kafka(number: int, faults: int, tally: FaultTally) -> None:
         held.callback(client.close)
         calls = list_calls(client, kafka.model)
         inject_faults(proxy, calls, number, faults, tally)
+
+
+def _add_typed_groups(model: ClusterModel) -> None:
+    """A share group and a streams group, coordinated by brokers of which one coordinates ``GROUP`` too."""
+    members = [FakeMember(f"m-{number}", "picker", {TOPIC: (0, 1)}) for number in range(2)]
+    shared = {TOPIC: {index: (40 + index, 7) for index in range(30)}}
+    share = {"type": "share", "protocol_type": "share", "members": members, "shared": shared}
+    model.add_group(SHARED, coordinator=3, **share)
+    model.add_group(f"{SHARED}-2", coordinator=1, **share)
+    streams = {"type": "streams", "protocol_type": "streams", "members": members, "sources": (TOPIC,)}
+    model.add_group(STREAMS, coordinator=2, **streams)
+
+
+def _open_transactions(model: ClusterModel) -> None:
+    model.add_topic(TRANSACTIONS_TOPIC, [[1], [1]], internal=True)
+    model.transactional_ids = {producer: f"tx-{producer}" for producer in TRANSACTIONAL}
+    producers = (*TRANSACTIONAL, WITHOUT_COORDINATOR)
+    model.open_transactions = {(TOPIC, index): [(producers[index % 3], 40 + index)] for index in range(30)}
 
 
 def list_calls(client: WireClient, model: ClusterModel) -> list[CheckedCall]:
@@ -162,6 +191,30 @@ def list_calls(client: WireClient, model: ClusterModel) -> list[CheckedCall]:
         ends = {voter.id: voter.log_end_offset for voter in found.voters}
         return {"leader": found.leader_id, "epoch": found.leader_epoch, "end": found.high_watermark, **ends}
 
+    def groups() -> Mapping[Any, Any]:
+        """Those that were not described say so."""
+        found = client.groups(deadline=DEADLINE_S)
+        described: list[GroupDescription | OtherGroup] = [*found.groups.values(), *found.others.values()]
+        return {group.name: group for group in described if group.error is None}
+
+    def share_offsets() -> Mapping[Any, Any]:
+        found = client.share_offsets([SHARED, f"{SHARED}-2"], deadline=DEADLINE_S)
+        return {group: own for group, own in found.offsets.items() if group not in found.errors}
+
+    def open_transactions() -> Mapping[Any, Any]:
+        found = client.open_transactions(wanted, deadline=DEADLINE_S)
+        return {(topic, index): list(opened) for topic, own in found.items() for index, opened in own.items()}
+
+    def coordinated() -> Mapping[Any, Any]:
+        """Only an answer that is complete tells by what it lacks: no coordinator knows that producer."""
+        found = client.coordinated_transactions((*TRANSACTIONAL, WITHOUT_COORDINATOR), deadline=DEADLINE_S)
+        described = {producer: own for producer, own in found.described.items() if own is not None}
+        return described | ({"known": frozenset(found.described)} if found.complete and found.sees_all else {})
+
+    def transactional_ids() -> Mapping[Any, Any]:
+        found = client.transactional_ids((*TRANSACTIONAL, WITHOUT_COORDINATOR), deadline=DEADLINE_S)
+        return {} if found is None else {"": found}
+
     reads: dict[str, Callable[[], Mapping[Any, Any]]] = {
         "metadata": lambda: {"": replace(client.metadata(deadline=DEADLINE_S, topics=[TOPIC]), taken_at=0.0)},
         "cluster": lambda: {
@@ -178,7 +231,13 @@ def list_calls(client: WireClient, model: ClusterModel) -> list[CheckedCall]:
         "replica offsets": offsets,
         "configs": lambda: client.describe_configs(resources, deadline=DEADLINE_S).resources,
         "committed": lambda: client.committed([GROUP], deadline=DEADLINE_S).offsets,
-        "groups": lambda: client.groups(deadline=DEADLINE_S).groups,
+        "groups": groups,
+        "share offsets": share_offsets,
+        "unstable spans": lambda: spans(client.unstable_spans),
+        "open transactions": open_transactions,
+        "coordinated transactions": coordinated,
+        "transactional ids": transactional_ids,
+        "eligible replicas": lambda: client.eligible_replicas(wanted, deadline=DEADLINE_S),
     }
     calls = []
     for name, ask in reads.items():
