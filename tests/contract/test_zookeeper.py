@@ -27,7 +27,7 @@ from kafkadash.kafka.api import (
 from kafkadash.kafka.connect import close_all
 from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.mutations import WireClient
-from kafkadash.kafka.znodes import OtherZooKeeper
+from kafkadash.kafka.znodes import OtherZooKeeper, ZooKeeperFacts
 from kafkadash.kafka.zookeeper import open_session
 from kafkadash.monitoring import collection
 from kafkadash.monitoring.collectors import to_utc
@@ -102,6 +102,34 @@ def test_brokers_topics_and_the_controller(
     assert (facts.controller.broker_id, facts.controller.migrating) == (zookeeper.controller(), False)
     assert facts.controller_epoch == int(raw_client.get(znodes.CONTROLLER_EPOCH)[0])
     assert (facts.batch, facts.elections, facts.deletions) == (None, (), ())
+
+
+def test_work_that_waits_for_the_controller(
+    zookeeper: ZooKeeperBackend, raw_client: KazooClient, connection: ZooKeeperConnection, topic_name: str
+) -> None:
+    """Written as Kafka's tools of before write it, while the controller stands still; then it does both."""
+    elected, deleted = f"{topic_name}-elected", f"{topic_name}-deleted"
+    for name in (elected, deleted):
+        zookeeper.create_topic(name, [[1, 2], [2, 1]])
+    rows = [{"topic": elected, "partition": partition} for partition in (1, 0)]
+    with zookeeper.frozen(zookeeper.controller()):
+        raw_client.create(znodes.ELECT, json.dumps({"version": 1, "partitions": rows}).encode())
+        raw_client.create(f"{znodes.DELETE}/{deleted}")
+        facts = read_pending(connection)
+    assert facts.elections == (TopicPartition(elected, 0), TopicPartition(elected, 1))
+    assert facts.deletions == (deleted,)
+
+    def is_done() -> bool:
+        now = read_pending(connection)
+        return (now.elections, now.deletions) == ((), ())
+
+    wait_until(is_done, "the controller has done both")
+    assert not raw_client.exists(f"{znodes.TOPICS}/{deleted}")
+
+
+def read_pending(connection: ZooKeeperConnection) -> ZooKeeperFacts:
+    with open_session(connection, deadline=DEADLINE_S) as session:
+        return znodes.read_facts(session)
 
 
 @contextmanager
