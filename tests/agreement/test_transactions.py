@@ -1,5 +1,6 @@
 """Hanging transactions of real Kafka (KIP-664) against ``kafka-transactions``: found, told apart from one that is only
-open for long, and aborted with the command that the page shows.
+open for long, and aborted with the command that the page shows. The lag for read_committed is what a consumer with that
+isolation level reads until it stops.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from django.test import Client
 from django.utils import timezone
 from kafka.record.default_records import DefaultRecordBatchBuilder
@@ -28,12 +29,17 @@ from kafkadash.monitoring.transactions.stored import read_transactions
 from tests.agreement.conftest import Refresher, TopicMaker
 from tests.agreement.test_group_types import rows
 from tests.agreement.tools import Tools
+from tests.committed import commit_offsets
 from tests.contract import raw
 from tests.kafka_configs import alter
+from tests.waiting import wait_until
 
 DEADLINE = 20.0
 PRODUCE, NOBODYS_PRODUCER, AGE_MS = 0, 9_000_000_000, 3_600_000
 UNVERIFIED = "transaction.partition.verification.enable"
+PARTITION_EOF = KafkaError._PARTITION_EOF
+RECORDS_BEFORE, RECORDS_AFTER, COMMITTED = 5, 3, 2
+"""Records around the one of the hanging transaction in partition 0, and what a group has committed there."""
 
 
 @pytest.fixture
@@ -64,6 +70,36 @@ def write_late(address: str, topic: str, partition: int, name: str, producer: in
     assert answer.responses[0].partition_responses[0].error_code == 0, answer
 
 
+def write_plain(bootstrap: str, topic: str, records: int) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for _ in range(records):
+        producer.produce(topic, b"plain", partition=0)
+    assert producer.flush(DEADLINE) == 0
+
+
+def commit_and_count(bootstrap: str, group: str, topic: str, isolation: str) -> int:
+    """Commit offset ``COMMITTED`` of partition 0 and return how many records a consumer reads from there on."""
+    own = {"group.id": group, "isolation.level": isolation, "enable.auto.commit": False, "enable.partition.eof": True}
+    consumer = Consumer({"bootstrap.servers": bootstrap, **own})
+    begin, read = TopicPartition(topic, 0, COMMITTED), 0
+    try:
+        commit_offsets(consumer, [begin])
+        consumer.assign([begin])
+
+        def is_at_end() -> bool:
+            nonlocal read
+            message = consumer.poll(1.0)
+            error = message.error() if message else None
+            assert error is None or error.code() == PARTITION_EOF, error
+            read += message is not None and error is None
+            return error is not None
+
+        wait_until(is_at_end, "there is nothing more to read", DEADLINE)
+    finally:
+        consumer.close()
+    return read
+
+
 def test_hanging_transactions__are_those_of_find_hanging__until_they_are_aborted(
     cluster: Cluster,
     refresh: Refresher,
@@ -84,7 +120,9 @@ def test_hanging_transactions__are_those_of_find_hanging__until_they_are_aborted
     busy.produce(topic, b"open", partition=2, timestamp=int(time.time() * 1000) - AGE_MS)
     busy.flush(DEADLINE)
     [told] = rows(tools.run("transactions", "describe", "--transactional-id", f"{topic}-idle"))
+    write_plain(playground.bootstrap, topic, RECORDS_BEFORE)
     write_late(unverified, topic, 0, f"{topic}-nobodys", NOBODYS_PRODUCER, 0)
+    write_plain(playground.bootstrap, topic, RECORDS_AFTER)
     write_late(unverified, topic, 1, f"{topic}-idle", int(told["ProducerId"]), int(told["ProducerEpoch"]))
 
     def read() -> dict[int, StuckTransaction]:
@@ -111,7 +149,16 @@ def test_hanging_transactions__are_those_of_find_hanging__until_they_are_aborted
     finding = Finding.objects.get(cluster=cluster, kind=FindingKind.HANGING_TRANSACTION, closed_at=None)
     assert finding.message.params["names"] == (f"{topic}-0", f"{topic}-1")
 
-    page = client_of(viewer).get("/clusters/real/transactions/")
+    client, group = client_of(viewer), f"{topic}-readers"
+    levels = ("read_uncommitted", "read_committed")
+    readable = {level: commit_and_count(playground.bootstrap, group, topic, level) for level in levels}
+    refresh(CollectorKind.GROUPS)
+    shown = client.get(f"/clusters/real/groups/{group}/").context
+    assert [line.lag.lag for line in shown["rows"]] == [readable["read_uncommitted"]]
+    assert [line.committed_lag for line in shown["rows"]] == [readable["read_committed"]]
+    assert readable["read_committed"] == RECORDS_BEFORE - COMMITTED < readable["read_uncommitted"]
+
+    page = client.get("/clusters/real/transactions/")
     commands = [line.command for line in page.context["lines"] if line.transaction.topic == topic and line.command]
     assert len(commands) == 2
     for command in commands:
@@ -121,6 +168,9 @@ def test_hanging_transactions__are_those_of_find_hanging__until_they_are_aborted
     assert set(read()) == {2}
     finding.refresh_from_db()
     assert finding.closed_at is not None
+    shown = client.get(f"/clusters/real/groups/{group}/").context
+    assert [line.committed_lag for line in shown["rows"]] == [None], "nothing holds it back any more"
+    assert commit_and_count(playground.bootstrap, group, topic, "read_committed") > readable["read_committed"]
     busy.abort_transaction(DEADLINE)
 
 
