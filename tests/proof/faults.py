@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,10 @@ FAULTS = 10_000
 """Faults of a round, on Kafka's wire and on ZooKeeper's together."""
 CLUSTERS = 4  # fake ones, broken at the same time
 CONFIGURED = [f"configured-{number}" for number in range(300)]
+TOPICS, WRITTEN = 200, "/written"
+"""Topics below a chroot of its own, in which no controller looks for work."""
+ALIVE, ABSENT, NEVER_SET = 1, 2, 3
+"""Brokers there: the last one has no configs."""
 ZOOKEEPER_EVERY = 4  # one fault of so many is on ZooKeeper's wire
 
 
@@ -99,11 +104,13 @@ def _break_zookeeper(address: str, faults: int, tally: FaultTally) -> None:
         for name in CONFIGURED:
             content = {"version": 1, "config": {"retention.ms": str(len(name) * 60_000)}}
             raw.create(f"{znodes.TOPIC_CONFIGS}/{name}", json.dumps(content).encode())
+        _write_topics(raw)
         proxy = held.enter_context(FaultyProxy(LATE_S))
         port = proxy.stand_before(int(address.rpartition(":")[2]))
         kafka_id = json.loads(raw.get("/cluster/id")[0])["id"]
         connection = ZooKeeperConnection((f"{LOOPBACK}:{port}",), kafka_id=kafka_id)
-        calls = [read_call(connection), write_call(connection, raw)]
+        written = replace(connection, chroot=WRITTEN, kafka_id=WRITTEN)
+        calls = [read_call(connection), topics_call(written), write_call(connection, raw)]
         inject_faults(proxy, calls, CLUSTERS, faults, tally)
 
 
@@ -129,6 +136,36 @@ def read_call(connection: ZooKeeperConnection) -> CheckedCall:
 
     expected = first_answer(ask)
     return CheckedCall("znodes", ask, partial(list_differences, expected))
+
+
+def _write_topics(raw: KazooClient) -> None:
+    """Topics of which each moves a partition, and configs of two brokers, of which one is registered."""
+    moving = {"adding_replicas": {"0": [ABSENT]}, "removing_replicas": {"0": [ALIVE]}}
+    contents: dict[str, Mapping[str, Any]] = {
+        znodes.CLUSTER_ID: {"version": "1", "id": WRITTEN},
+        znodes.CONTROLLER: {"version": 1, "brokerid": ALIVE, "timestamp": "1700000000000"},
+        f"{znodes.BROKERS}/{ALIVE}": {"version": 5, "endpoints": ["PLAINTEXT://nobody:9092"]},
+    }
+    for broker in (ALIVE, ABSENT):
+        configs = {"follower.replication.throttled.rate": str(broker)}
+        contents[f"{znodes.BROKER_CONFIGS}/{broker}"] = {"version": 1, "config": configs}
+    for number in range(TOPICS):
+        replicas = {str(partition): [ALIVE, ABSENT] for partition in range(number % 5 + 1)}
+        contents[f"{znodes.TOPICS}/topic-{number}"] = {"version": 2, "partitions": replicas, **moving}
+    for path, content in contents.items():
+        raw.create(f"{WRITTEN}{path}", json.dumps(content).encode(), makepath=True)
+
+
+def topics_call(connection: ZooKeeperConnection) -> CheckedCall:
+    def ask() -> Mapping[Any, Any]:
+        with open_session(connection, deadline=DEADLINE_S) as session:
+            configs = znodes.read_absent_configs(session, (ALIVE, ABSENT, NEVER_SET))
+            return {"topics": znodes.read_topics(session), "configs of absent brokers": configs}
+
+    expected = first_answer(ask)
+    assert len(expected["topics"]) == TOPICS
+    assert expected["configs of absent brokers"].keys() == {ABSENT, NEVER_SET}
+    return CheckedCall("znodes of topics", ask, partial(list_differences, expected))
 
 
 def write_call(connection: ZooKeeperConnection, raw: KazooClient) -> CheckedCall:
