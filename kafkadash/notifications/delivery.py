@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import ipaddress
 import smtplib
+import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
+from threading import Event, Thread
 from typing import Any
 
 import structlog
 from django.conf import settings
-from django.core.mail import EmailMessage
+from django.core.mail import EmailMessage, get_connection
 from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Coalesce
@@ -52,7 +55,9 @@ log = structlog.get_logger(__name__)
 
 TARGETS = leases.LeasedTable(NotificationTarget._meta.db_table, "seq")
 SECONDS = 10.0
-"""Longest time of one try."""
+"""Longest time of one try by HTTP."""
+MAIL_SECONDS = 15.0
+"""Longest time of one mail. Servers answer one command after the other, each within ``EMAIL_TIMEOUT``."""
 TURN_S = 15.0
 """Time after which a worker takes no further message, so that other work gets its thread."""
 LONGEST_PAUSE_S = 60.0
@@ -92,7 +97,7 @@ def deliver(target_id: int) -> int:
             message = _take_next(target, lease.now())
             if message is None:
                 break
-            lease.keep(2 * SECONDS)
+            lease.keep(SECONDS + MAIL_SECONDS)
             if not _try_message(lease, target, message):
                 break
             sent += 1
@@ -252,18 +257,43 @@ def _send(target: NotificationTarget, message: NotificationMessage, now: datetim
 def _send_mail(target: NotificationTarget, content: MessageContent) -> ReceiverAnswer:
     subject, body = write_mail(content)
     host = settings.EMAIL_FROM.rpartition("@")[2].strip(">") or "kafkadash"
+    connection = get_connection()
     mail = EmailMessage(
         subject,
         body,
         settings.EMAIL_FROM,
         [each.strip() for each in target.address.split(",")],
         headers={"Message-ID": f"<{content.message_id}@{host}>", "Auto-Submitted": "auto-generated"},
+        connection=connection,
     )
     try:
-        mail.send()
+        with _cut_when_late(connection):
+            mail.send()
     except OSError as error:  # SMTPException is one
         raise DeliveryFailed(coded(DeliveryErrorCode.MAIL_FAILED, detail=_describe_mail_failure(error))) from error
     return ReceiverAnswer(None, "")
+
+
+@contextmanager
+def _cut_when_late(connection: Any) -> Iterator[None]:
+    """Shut the socket of a mail server that takes longer than ``MAIL_SECONDS``; ``connection``: Django's backend."""
+    ended = Event()
+
+    def watch() -> None:
+        ended.wait(MAIL_SECONDS)
+        while not ended.wait(0.1):
+            server = getattr(connection, "connection", None)
+            if (sock := getattr(server, "sock", None)) is not None:
+                with suppress(OSError):
+                    sock.shutdown(socket.SHUT_RDWR)
+
+    watcher = Thread(target=watch, name="mail-deadline", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
 
 
 def _describe_mail_failure(error: OSError) -> str:

@@ -1,0 +1,100 @@
+"""Mail over a real socket: what a server is sent, and one that answers each command, but slowly."""
+
+from __future__ import annotations
+
+import socketserver
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from django.utils import timezone
+from pytest_django.fixtures import Settings
+
+from kafkadash.notifications import delivery
+from kafkadash.notifications.errors import DeliveryErrorCode
+from kafkadash.notifications.models import MessageState, NotificationMessage, TargetKind
+from kafkadash.notifications.routing import route_events
+from tests.notifications.conftest import MakeTarget, Tell
+
+BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+
+
+@dataclass
+class MailServer:
+    """Server on this machine that takes every mail. ``hurry``: set, it answers at once, else after ``PAUSE_S``."""
+
+    port: int = 0
+    mails: list[str] = field(default_factory=list)
+    hurry: threading.Event = field(default_factory=threading.Event)
+    commands: list[str] = field(default_factory=list)
+
+
+PAUSE_S = 0.2
+
+
+@pytest.fixture
+def mail_server(settings: Settings) -> Iterator[MailServer]:
+    own = MailServer()
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            self._answer("220 ready")
+            while line := self.rfile.readline().decode().strip():
+                own.commands.append(line.split()[0].upper())
+                if own.commands[-1] == "DATA":
+                    self._answer("354 go on")
+                    rows = list(iter(lambda: self.rfile.readline().decode().rstrip("\r\n"), "."))
+                    own.mails.append("\n".join(rows))
+                self._answer("221 bye" if own.commands[-1] == "QUIT" else "250 ok")
+
+        def _answer(self, text: str) -> None:
+            own.hurry.wait(PAUSE_S)
+            self.wfile.write(f"{text}\r\n".encode())
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        own.port = server.server_address[1]
+        settings.EMAIL_BACKEND, settings.EMAIL_HOST, settings.EMAIL_PORT = BACKEND, "127.0.0.1", own.port
+        settings.EMAIL_FROM = "kafkadash <kafka@example.com>"
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield own
+        own.hurry.set()
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def send_mail(make_target: MakeTarget, tell: Tell) -> Callable[[], NotificationMessage]:
+    def send() -> NotificationMessage:
+        target = make_target("on-call@example.com", TargetKind.EMAIL)
+        tell()
+        route_events(timezone.now())
+        delivery.deliver(target.pk)
+        return NotificationMessage.objects.get(target=target)
+
+    return send
+
+
+def test_mail__to_a_server__arrives_with_its_id(
+    mail_server: MailServer, send_mail: Callable[[], NotificationMessage]
+) -> None:
+    mail_server.hurry.set()
+    message = send_mail()
+    assert (message.state, message.tries) == (MessageState.SENT, 1)
+    [mail] = mail_server.mails
+    assert f"Message-ID: <{message.public_id}@example.com>" in mail.splitlines()
+    assert mail_server.commands[-1] == "QUIT"
+
+
+def test_mail__to_a_server_that_answers_slowly__ends_in_time_and_waits(
+    mail_server: MailServer, send_mail: Callable[[], NotificationMessage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "MAIL_SECONDS", 0.3)
+    began = time.monotonic()
+    message = send_mail()
+    assert (message.state, message.error_code) == (MessageState.WAITING, DeliveryErrorCode.MAIL_FAILED)
+    assert time.monotonic() - began < 5
+    assert mail_server.mails == []
