@@ -55,12 +55,12 @@ class TierBudget:
 
 BUDGETS = {
     "domain": TierBudget(150, 100),
-    "app": TierBudget(1200, 600),
-    "servers": TierBudget(450, 220),
+    "app": TierBudget(1300, 690),
+    "servers": TierBudget(450, 240),
     "contract": TierBudget(190, 85),
-    "pipeline": TierBudget(450, 300),
-    "agreement": TierBudget(600, 270),
-    "e2e": TierBudget(1000, 920),
+    "pipeline": TierBudget(450, 310),
+    "agreement": TierBudget(650, 300),
+    "e2e": TierBudget(1000, 960),
 }
 WHOLE_BUDGET_S = sum(budget.processor_s for budget in BUDGETS.values())
 FAILS_ABOVE = 1.25
