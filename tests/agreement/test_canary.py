@@ -198,6 +198,7 @@ def check_slowed(take: Callable[[], dict[int, CanaryReading]], playground: Kafka
 
     So the latencies of both have a least and a most: from then, and from before the probe, until the broker goes on.
     """
+    wait_until(tools.in_sync, "the other broker waits for the one that stands still", 60)
     before = tools.offset(LEADS_IT, TOPIC, LATEST)
 
     def let_go() -> tuple[float, float]:
