@@ -32,6 +32,7 @@ from tests.agreement.runs import Requests, broker_hung
 from tests.agreement.short_runs import step_until
 from tests.agreement.tools import LATEST, Tools
 from tests.frozen_nodes import frozen_nodes, thaw_nodes
+from tests.kafka_releases import has_quorum
 from tests.raised_codes import raises_code
 from tests.waiting import wait_until
 
@@ -148,10 +149,12 @@ def test_canary__measures_who_leads_and_never_another(
         run_canary(cluster.connection(), "another-cluster", TOPIC, deadline=5)
     assert tools.offset(LEADS_IT, TOPIC, LATEST) == 2, "nothing was written"
 
-    for number in range(SLOW_PROBES):
+    slowed = {str(BROKER), str(LEADS_IT)} if has_quorum() else set()
+    # Beside ZooKeeper, which brokers ping once a second, a session of 3 s may end while the broker stands still.
+    for number in range(SLOW_PROBES if slowed else 0):
         assert probes.opened(FindingKind.CANARY_SLOW) == set(), f"{number} slow probes are too few"
         check_slowed(probes.take, playground, tools)
-    assert probes.opened(FindingKind.CANARY_SLOW) == {str(BROKER), str(LEADS_IT)}
+    assert probes.opened(FindingKind.CANARY_SLOW) == slowed
 
     with frozen_nodes(playground, BROKER):
         read = probes.take()
@@ -170,7 +173,7 @@ def test_canary__measures_who_leads_and_never_another(
         check_away(probes.take(), tools)
     finally:
         playground.start_broker(BROKER)
-    assert str(BROKER) in probes.opened(FindingKind.CANARY_SLOW), "nothing was measured since"
+    assert (str(BROKER) in probes.opened(FindingKind.CANARY_SLOW)) is bool(slowed), "nothing was measured since"
     wait_until(tools.in_sync, "every replica is in sync again", 60)
     lead_again(tools)
     probes.take_until_well()
