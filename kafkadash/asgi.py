@@ -19,6 +19,7 @@ from django.http import parse_cookie  # noqa: E402
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware  # noqa: E402
 
 from kafkadash.core.middleware import BodyLimit  # noqa: E402
+from kafkadash.core.thread_stacks import widen_thread_stacks  # noqa: E402
 from kafkadash.live.consumer import user_of_session  # noqa: E402
 from kafkadash.live.frames import in_thread  # noqa: E402
 from kafkadash.live.routing import websockets  # noqa: E402
@@ -41,6 +42,8 @@ limited = BodyLimit(http, [(taking_files, LARGEST_BYTES + 1_000_000)], is_signed
 application = ProxyHeadersMiddleware(
     ProtocolTypeRouter({"http": limited, "websocket": websockets}), trusted_hosts=settings.TRUSTED_PROXIES
 )
+
+widen_thread_stacks()  # views run in threads
 
 # What was loaded stays for good. Without this the collector looks through all of it again and again, in the middle of
 # requests: a status board of 200 findings took half as long again at the 95th percentile.

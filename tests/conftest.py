@@ -15,6 +15,7 @@ from unittest import mock
 
 import hypothesis
 import pytest
+from _pytest import runner
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.hashers import make_password
@@ -32,6 +33,7 @@ from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
 from kafkadash.core.child_process import Step
 from kafkadash.core.messages import register_messages
+from kafkadash.core.thread_stacks import widen_stack, widen_thread_stacks
 from kafkadash.pipeline.messages import PIPELINE_MESSAGES
 from kafkadash.planning import job as plan_process
 from tests.waiting import wait_until
@@ -106,6 +108,12 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE_AFTER, 50, 100)
+
+
+def pytest_sessionstart() -> None:
+    """Tests run in the main thread of their process, and start threads of the product."""
+    widen_stack(runner.runtestprotocol)
+    widen_thread_stacks()
 
 
 @pytest.fixture(scope="session", autouse=True)
