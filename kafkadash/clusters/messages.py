@@ -372,7 +372,7 @@ KAFKA_MESSAGES: Mapping[KafkaErrorCode, MessageTemplate] = {
         "The bootstrap servers {servers} listed no registered broker.", "Check the brokers' logs."
     ),
     KafkaErrorCode.BROKER_NOT_LIVE: MessageTemplate(
-        "Broker {broker} is not registered in the cluster.", "Start the broker, or check its log."
+        "Broker {broker} is fenced or not registered.", "Start the broker, or check its log."
     ),
     KafkaErrorCode.QUORUM_WITHOUT_LEADER: MessageTemplate("The controller quorum has no leader.", _QUORUM),
     KafkaErrorCode.NO_CONTROLLER: MessageTemplate(

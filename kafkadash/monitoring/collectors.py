@@ -13,6 +13,7 @@ from kafkadash.core.leases import WriteStamp
 from kafkadash.core.messages import CodedMessage, coded, join_messages
 from kafkadash.export.outbox import OutboxFacts
 from kafkadash.kafka.api import ItemError, KafkaAdmin, KafkaGroups, KafkaUnreachable, LogSpans, NotAuthorized
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.models import CollectorKind
 
@@ -65,10 +66,14 @@ _OF_LOGIN = frozenset({FailureKind.CREDENTIALS_REFUSED, FailureKind.TOKEN_UNAVAI
 
 def broker_errors(errors: Mapping[int, ItemError]) -> list[CodedMessage]:
     """Return one message for each broker without figures."""
-    return [
-        coded(CollectionErrorCode.BROKER_NOT_READ, broker=broker, why=error.message)
-        for broker, error in sorted(errors.items())
-    ]
+    return [broker_error(broker, error.message) for broker, error in sorted(errors.items())]
+
+
+def broker_error(broker: int, why: CodedMessage) -> CodedMessage:
+    """Return ``why`` for a broker without figures, with the broker's ID if it does not name it."""
+    if why.code == KafkaErrorCode.BROKER_NOT_LIVE:
+        return why
+    return coded(CollectionErrorCode.BROKER_NOT_READ, broker=broker, why=why)
 
 
 def refuse_nothing(answered: Collection[object], errors: Mapping[int, ItemError]) -> None:

@@ -32,7 +32,7 @@ from kafkadash.kafka.api import (
     ReplicaOffsets,
     TopicMetadata,
 )
-from kafkadash.monitoring.collectors import CollectContext, CollectedFacts, to_utc
+from kafkadash.monitoring.collectors import CollectContext, CollectedFacts, broker_error, to_utc
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.models import BrokerWeights, MoveOutcome, ReassignmentSnapshot, StartedFrom, TopicState
 from kafkadash.monitoring.ownership import NEVER_LISTED, new_move_id
@@ -501,10 +501,7 @@ def _scale_to_copy(size: int | None, snapshot: ReassignmentSnapshot) -> int | No
 
 def _distinct_errors(errors: Mapping[OffsetQuery, ItemError]) -> list[CodedMessage]:
     found = {(query.broker, error.text): error.message for query, error in errors.items()}
-    return [
-        coded(CollectionErrorCode.BROKER_NOT_READ, broker=broker, why=why)
-        for (broker, _), why in sorted(found.items(), key=lambda each: each[0])
-    ]
+    return [broker_error(broker, why) for (broker, _), why in sorted(found.items(), key=lambda each: each[0])]
 
 
 def _measure_rate(
