@@ -166,7 +166,7 @@ def move(
             request=request,
         )
         if after.state is not before.state:
-            _tell_receivers(change, before.state, after.state, now)
+            _tell_receivers(change, before.state, after.state, now, clean=clean)
         if change.first_step_id is not None and after.state is not before.state:
             _stop_later_steps(change, after.state, rules, now, clean=clean)
     return after
@@ -185,7 +185,9 @@ _STEPS: Mapping[ChangeState, tuple[EventStep, NotificationCode]] = {
 }
 
 
-def _tell_receivers(change: ChangeRequest, before: ChangeState, state: ChangeState, now: datetime) -> None:
+def _tell_receivers(
+    change: ChangeRequest, before: ChangeState, state: ChangeState, now: datetime, *, clean: bool
+) -> None:
     """Record what receivers are told of. A run that goes on after a pause is no news."""
     resumed = before is ChangeState.PAUSED and state is ChangeState.EXECUTING
     if state in _STEPS and not resumed:
@@ -193,6 +195,8 @@ def _tell_receivers(change: ChangeRequest, before: ChangeState, state: ChangeSta
         params = {"number": change.pk, "title": change.title}
         if step is EventStep.ENDED:
             params["state"] = state.value
+            if state is ChangeState.DONE and not clean:
+                code = NotificationCode.CHANGE_WITH_EXCEPTIONS
         path = reverse("changes:request", args=[change.pk])
         record_events(
             [

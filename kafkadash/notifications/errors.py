@@ -14,6 +14,7 @@ class NotificationCode(StrEnum):
     CHANGE_STALE = "notify-change-stale"
     CHANGE_STARTED = "notify-change-started"
     CHANGE_ENDED = "notify-change-ended"
+    CHANGE_WITH_EXCEPTIONS = "notify-change-with-exceptions"
     TEST = "notify-test"
     DIGEST = "notify-digest"
 

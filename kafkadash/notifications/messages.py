@@ -19,6 +19,9 @@ NOTIFICATION_MESSAGES: Mapping[Told, MessageTemplate] = {
     ),
     Told.CHANGE_STARTED: MessageTemplate(f"{_CHANGE} started."),
     Told.CHANGE_ENDED: MessageTemplate(f"{_CHANGE} ended: {{state}}."),
+    Told.CHANGE_WITH_EXCEPTIONS: MessageTemplate(
+        f"{_CHANGE} ended: {{state}}, with exceptions.", "Read its report: not all was changed as planned."
+    ),
     Told.TEST: MessageTemplate("Test notification for {target}, requested by {person}.", "Nothing is wrong."),
     Told.DIGEST: MessageTemplate("{events:# event|# events} on {clusters:names}: {opened} opened, {closed} closed."),
 }

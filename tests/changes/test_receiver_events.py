@@ -61,8 +61,8 @@ def run(change: ChangeRequest, people: People) -> None:
     by_itself(ChangeTrigger.TURN)(now_of(change), people)
 
 
-def by_itself(trigger: ChangeTrigger) -> Deed:
-    return lambda change, _people: move_itself(change, trigger, datetime.now(UTC))
+def by_itself(trigger: ChangeTrigger, *, clean: bool = True) -> Deed:
+    return lambda change, _people: move_itself(change, trigger, datetime.now(UTC), clean=clean)
 
 
 def turn_stale(change: ChangeRequest, people: People) -> None:
@@ -99,6 +99,10 @@ PAUSED_AND_DONE: tuple[Deed, ...] = (
     [
         (PAUSED_AND_DONE, [APPROVED, STARTED, ended(ChangeState.DONE)]),
         (
+            (*PAUSED_AND_DONE[:-1], by_itself(ChangeTrigger.VERIFIED, clean=False)),
+            [APPROVED, STARTED, (EventStep.ENDED, Code.CHANGE_WITH_EXCEPTIONS, ChangeState.DONE.value)],
+        ),
+        (
             (lambda change, people: services.decline(change, people.bob, change.digest, "Not this week."),),
             [(EventStep.DECLINED, Code.CHANGE_DECLINED, None)],
         ),
@@ -117,7 +121,7 @@ PAUSED_AND_DONE: tuple[Deed, ...] = (
         ((run, by_itself(ChangeTrigger.GIVE_UP)), [APPROVED, STARTED, ended(ChangeState.FAILED)]),
         ((lambda change, people: services.withdraw(change, people.alice, "Not now."),), []),
     ],
-    ids=["done", "declined", "expired", "cancelled", "failed", "withdrawn"],
+    ids=["done", "exceptions", "declined", "expired", "cancelled", "failed", "withdrawn"],
 )
 def test_change__on_its_way__is_told_by_step_and_code(
     cluster: Cluster, people: People, deeds: tuple[Deed, ...], steps: list[tuple[EventStep, Code, str | None]]
@@ -137,8 +141,8 @@ def test_transition__that_is_rolled_back__leaves_no_event(cluster: Cluster, peop
     for place in ("_tell_receivers", "record_events"):
         inner = getattr(transitions, place)
 
-        def store_and_fail(*args: object, inner: Callable[..., None] = inner) -> None:
-            inner(*args)
+        def store_and_fail(*args: object, inner: Callable[..., None] = inner, **given: object) -> None:
+            inner(*args, **given)
             assert len(told(change)) == 2, "stored within the transaction, not after it"
             raise ConnectionError
 
