@@ -121,8 +121,9 @@ def _explain_by_brokers(
         return FindingCause()
     if any(each.row == finding.cause.row and each.closed_at is None for each in explaining):
         return finding.cause
-    first = min(explaining, key=lambda each: (each.closed_at is not None, each.began_at, each.scope))
-    return FindingCause(first.row)
+    # Before the last one went down, the partitions had enough replicas.
+    last = max(explaining, key=lambda each: (each.closed_at is None, each.began_at, each.scope))
+    return FindingCause(last.row)
 
 
 def _explain_leaders(

@@ -119,10 +119,10 @@ class FilesSetAside:
 
 @dataclass(frozen=True, slots=True)
 class PartitionFacts:
-    """Some partitions of one class: their number, and the first names; ``missing`` brokers only if all were looked at.
+    """Some partitions of one class: their number, and the first names; a ``missing`` broker if it is the only one.
 
     ``number`` None is not known. ``absent``: brokers that hold replicas which these partitions lack, of offline ones
-    the replicas that could lead; None where not all partitions were looked at.
+    the replicas that could lead; None where that is not known of all of them.
     """
 
     number: int | None = None

@@ -26,6 +26,7 @@ from kafkadash.findings.causes import (
     CauseCandidate,
     ExplainedFinding,
     FindingCause,
+    absent_brokers,
     find_cause,
     may_follow,
 )
@@ -51,7 +52,8 @@ _OWN_CLOSE = (FindingKind.STALE, FindingKind.UNREACHABLE)
 class JudgedRows:
     """Rows of one judgement: ``alive`` are open or about to open, ``closed`` with the times of their readings.
 
-    ``hushed`` are covered by a maintenance window or a silence from now on, ``loud_again`` no longer.
+    ``hushed`` are covered by a maintenance window or a silence from now on, ``loud_again`` no longer. ``lacking``: by
+    the key of a row about partitions, IDs of the brokers whose replicas these lack.
     """
 
     alive: Sequence[Finding]
@@ -63,6 +65,7 @@ class JudgedRows:
     released: list[Finding] = field(default_factory=list)
     hushed: list[Finding] = field(default_factory=list)
     loud_again: list[Finding] = field(default_factory=list)
+    lacking: dict[int, frozenset[str]] = field(default_factory=dict)
 
 
 def only_began(row: Finding) -> bool:
@@ -82,6 +85,7 @@ def store_causes(
     changed = []
     for row in rows.alive:
         kind = FindingKind(row.kind)
+        rows.lacking[row.pk] = frozenset(map(str, absent_brokers(kind, facts)))
         stored = FindingCause(known.get(row.cause_id or 0), row.cause_run)
         finding = ExplainedFinding(kind, row.scope, (kind, row.scope) in found, stored)
         cause = find_cause(finding, facts, candidates, now)
@@ -103,14 +107,16 @@ def store_quiet(cluster: Cluster, facts: ClusterFacts, rows: JudgedRows, now: da
     One query while there is none. Causes come first, as their consequences are covered with them.
     """
     periods = list(QuietPeriod.objects.filter(cluster=cluster).exclude(stage=QuietStage.OVER))
-    rules = _list_rules(cluster, [period for period in periods if period.is_in_force(now)])
+    in_force = {period.pk: period for period in periods if period.is_in_force(now)}
+    rules = _list_rules(cluster, in_force.values())
     covered: dict[int, QuietPeriod | None] = {}
     changed = []
     for row in sorted(rows.alive, key=lambda each: each.cause_id is not None):
         kind = FindingKind(row.kind)
         quiet = find_quiet(kind, row.scope, facts, rules)
-        if quiet is None and row.cause_id is not None and kind not in LOUD:
-            quiet = covered.get(row.cause_id)
+        if quiet is None and row.cause is not None and kind not in LOUD:
+            # A cause that has closed covers what is left of it, as long as what covered the cause goes on.
+            quiet = covered[row.cause.pk] if row.cause.pk in covered else in_force.get(row.cause.quiet_id or 0)
         covered[row.pk] = quiet
         before, after = row.quiet_id, quiet.pk if quiet is not None else None
         if before == after:
@@ -233,7 +239,7 @@ def _build_event(
         path=finding_path(cluster, row),
         runbook=reverse("findings:runbook", args=[row.kind]),
         cause=_name_cause(row),
-        consequences=_pack_consequences(own for own in rows.alive if own.cause_id == row.pk),
+        consequences=_pack_consequences(_list_consequences(row, rows)),
         hold_until=hold_until,
     )
 
@@ -264,6 +270,14 @@ def _build_change_event(cluster: Cluster | None, row: Finding) -> NotificationEv
         path=reverse("changes:request", args=[number]),
         cause=row.public_id,
     )
+
+
+def _list_consequences(row: Finding, rows: JudgedRows) -> Iterator[Finding]:
+    """Yield findings that follow from a row. Partitions may lack replicas of a broker that is not their only cause."""
+    for each in rows.alive:
+        lacks = row.kind == FindingKind.BROKER_DOWN and row.scope in rows.lacking.get(each.pk, ())
+        if each.cause_id == row.pk or lacks:
+            yield each
 
 
 def _pack_consequences(rows: Iterable[Finding]) -> dict[str, Any] | None:

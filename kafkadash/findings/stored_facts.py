@@ -57,7 +57,7 @@ from kafkadash.monitoring.models import (
     TopicState,
     ZooKeeperState,
 )
-from kafkadash.monitoring.partitions import PartitionShape
+from kafkadash.monitoring.partitions import AbsentBrokers, PartitionShape
 from kafkadash.monitoring.quorum.rules import FLAPPING_WITHIN, LeaderTerm, leader_changes, recent_changes
 from kafkadash.monitoring.transactions.rules import TransactionVerdict
 from kafkadash.monitoring.transactions.stored import load_snapshot, read_transactions
@@ -283,7 +283,7 @@ class _ElrCount:
 
 
 @dataclass(slots=True)
-class _ReadAges:
+class _TroubledPartitions:
     """Result of reading topics with trouble. ``explained`` counts under-replicated partitions of a move.
 
     ``at_min_last`` counts partitions at min-ISR with one replica in sync.
@@ -293,10 +293,7 @@ class _ReadAges:
     under_min_isr: list[str] = field(default_factory=list)
     at_min_isr: list[str] = field(default_factory=list)
     under_replicated: list[str] = field(default_factory=list)
-    missing: set[int] = field(default_factory=set)
-    offline_absent: set[int] = field(default_factory=set)
-    under_min_absent: set[int] = field(default_factory=set)
-    at_min_absent: set[int] = field(default_factory=set)
+    absent: AbsentBrokers = field(default_factory=AbsentBrokers)
     explained: int = 0
     at_min_explained: int = 0
     at_min_last: int = 0
@@ -342,30 +339,37 @@ def partition_facts(
     if figures.at_min_isr is not None:
         at_min_isr = len(looked.at_min_isr) + looked.at_min_explained if complete else sums["at_min_isr"]
     refusing = _subtract_offline(figures, sums["offline_unjudged"])
+    # Of more topics than are looked into here, the collector has stored it.
+    absent = looked.absent.as_json() if complete else figures.absent_brokers or {}
+
+    def find_absent(name: str, number: int | None, looked_at: int) -> frozenset[int] | None:
+        known = name in absent and number and (number == looked_at or not complete)
+        return frozenset(absent[name]) if known else None
+
     return replace(
         facts or ClusterFacts(),
         partitions=figures.partitions,
         offline=replace(
             _build_partitions(figures.offline_partitions, looked.offline),
-            absent=_find_absent(figures.offline_partitions, looked.offline, looked.offline_absent),
+            absent=find_absent("offline", figures.offline_partitions, len(looked.offline)),
         ),
         under_min_isr=replace(
             _build_partitions(refusing, looked.under_min_isr),
-            absent=_find_absent(refusing, looked.under_min_isr, looked.under_min_absent),
+            absent=find_absent("under_min_isr", refusing, len(looked.under_min_isr)),
         ),
         offline_elr=looked.offline_elr.sum_up(),
         under_elr=looked.under_elr.sum_up(),
         at_min_isr=replace(
             _build_partitions(at_min_isr, looked.at_min_isr),
-            absent=_find_absent(at_min_isr, looked.at_min_isr, looked.at_min_absent, looked.at_min_explained),
+            absent=find_absent("at_min_isr", at_min_isr, len(looked.at_min_isr) + looked.at_min_explained),
         ),
         at_min_isr_moving=min(at_min_isr or 0, max(figures.at_min_isr_moving or 0, looked.at_min_explained)),
         at_min_isr_last=looked.at_min_last if complete else sums["at_min_last"],
         under_replicated=replace(
-            _build_partitions(
-                figures.under_replicated, looked.under_replicated, looked.missing if complete else frozenset()
+            _build_partitions(figures.under_replicated, looked.under_replicated, absent.get("under_replicated", ())),
+            absent=find_absent(
+                "under_replicated", figures.under_replicated, len(looked.under_replicated) + looked.explained
             ),
-            absent=_find_absent(figures.under_replicated, looked.under_replicated, looked.missing, looked.explained),
         ),
         under_replicated_moving=max(figures.under_replicated_moving or 0, looked.explained),
     )
@@ -387,18 +391,17 @@ def _subtract_offline(figures: ClusterState, offline_unjudged: int) -> int | Non
     return max(0, figures.under_min_isr - max(0, figures.offline_partitions - offline_unjudged))
 
 
-def _look_into(topics: Iterable[TopicState], moves: _Moves) -> _ReadAges:
-    looked = _ReadAges()
+def _look_into(topics: Iterable[TopicState], moves: _Moves) -> _TroubledPartitions:
+    looked = _TroubledPartitions()
     for topic in topics:
         for number, leader, _, replicas, isr, _ in topic.partitions:
             name = f"{topic.name}-{number}"
             shape = PartitionShape(leader, tuple(replicas), tuple(isr), moves.get((topic.name, number), frozenset()))
+            looked.absent.add(shape, topic.min_isr)
             if shape.offline:
                 looked.offline.append(name)
-                looked.offline_absent |= set(isr or replicas)  # one of the ISR would lead if its broker were up
             elif topic.min_isr is not None and len(isr) < topic.min_isr:
                 looked.under_min_isr.append(name)
-                looked.under_min_absent |= set(replicas) - set(isr)
             at_min = topic.min_isr is not None and len(isr) == topic.min_isr < len(replicas)
             if shape.explained_by_move:
                 looked.explained += 1
@@ -406,15 +409,13 @@ def _look_into(topics: Iterable[TopicState], moves: _Moves) -> _ReadAges:
                 continue
             if at_min:
                 looked.at_min_isr.append(name)
-                looked.at_min_absent |= set(replicas) - set(isr)
                 looked.at_min_last += len(isr) == 1
             if shape.under_replicated:
                 looked.under_replicated.append(name)
-                looked.missing |= set(replicas) - set(isr)
     return looked
 
 
-def _count_eligible(looked: _ReadAges, topics: Collection[TopicState], elr: _ElrSource) -> None:
+def _count_eligible(looked: _TroubledPartitions, topics: Collection[TopicState], elr: _ElrSource) -> None:
     """Count offline and under-min-ISR partitions by their ELR.
 
     Kafka elects a live eligible replica by itself, so an offline partition with one is about to have a leader. Kafka
@@ -439,11 +440,6 @@ def _build_partitions(number: int | None, names: list[str], missing: Iterable[in
     """Which broker is missing is only said if it is the same one everywhere."""
     brokers = tuple(sorted(missing))
     return PartitionFacts(number, tuple(names[:3]) if number else (), brokers if number and len(brokers) == 1 else ())
-
-
-def _find_absent(number: int | None, names: list[str], absent: Iterable[int], moving: int = 0) -> frozenset[int] | None:
-    """Return ``absent`` if each of the ``number`` partitions was looked at; ``moving`` ones are among them."""
-    return frozenset(absent) if number and number == len(names) + moving else None
 
 
 def _read_drift(cluster: Cluster) -> tuple[DriftFact, ...]:

@@ -44,7 +44,7 @@ from kafkadash.monitoring.models import (
     ReassignmentSnapshot,
     TopicState,
 )
-from kafkadash.monitoring.partitions import PartitionHealth, PartitionShape, count_health, sum_health
+from kafkadash.monitoring.partitions import AbsentBrokers, PartitionHealth, PartitionShape, count_health, sum_health
 
 TOPIC_FIELDS = [
     "name",
@@ -77,6 +77,7 @@ class CollectedTopics:
     reshaped: list[TopicState] = field(default_factory=list)
     count: int = 0
     health: PartitionHealth = field(default_factory=PartitionHealth)
+    absent: AbsentBrokers = field(default_factory=AbsentBrokers)
     rack_violations: int | None = None
     replicas: Counter[int] = field(default_factory=Counter)
     leaders: Counter[int] = field(default_factory=Counter)
@@ -128,6 +129,8 @@ def compare_topics(
         parts.append(counts)
         if counts.offline or counts.under_replicated:
             result.troubled.append(topic)
+            for each in shapes:
+                result.absent.add(each, min_isr)
             result.catching_up = result.catching_up or any(s.under_replicated and s.followers_behind for s in shapes)
         violations = racks.violations(topic, moves)
         result.rack_violations = _add_known(result.rack_violations, violations)
@@ -480,7 +483,7 @@ def _count_fenced(brokers: Sequence[BrokerInfo]) -> int | None:
     return None if any(b.fenced is None for b in brokers) else sum(1 for b in brokers if b.fenced)
 
 
-def _cluster_figures(described: ClusterDescription, topics: CollectedTopics) -> dict[str, int | None]:
+def _cluster_figures(described: ClusterDescription, topics: CollectedTopics) -> dict[str, object]:
     present = {b.id for b in described.brokers}
     return {
         "brokers": len(present),
@@ -498,5 +501,6 @@ def _cluster_figures(described: ClusterDescription, topics: CollectedTopics) -> 
         "under_min_isr": topics.health.under_min_isr,
         "at_min_isr": topics.health.at_min_isr,
         "at_min_isr_moving": topics.health.at_min_isr_moving,
+        "absent_brokers": topics.absent.as_json(),
         "rack_violations": topics.rack_violations,
     }

@@ -590,6 +590,9 @@ class ClusterState(models.Model):
     under_min_isr = models.PositiveIntegerField(null=True, help_text="partitions, offline ones included")
     at_min_isr = models.PositiveIntegerField(null=True, help_text="partitions")
     at_min_isr_moving = models.PositiveIntegerField(null=True, help_text="of these, explained by a reassignment")
+    absent_brokers = models.JSONField(
+        null=True, help_text="by the name of a count of partitions: IDs of the brokers whose replicas these lack"
+    )
     rack_violations = models.PositiveIntegerField(null=True, help_text="partitions; empty where racks are not known")
     brokers_without_rack = models.PositiveIntegerField(null=True)
     preferred_leaders = models.PositiveIntegerField(null=True, help_text="partitions led by their first replica")

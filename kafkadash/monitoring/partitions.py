@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import Enum
 from functools import cached_property
@@ -123,6 +123,37 @@ def sum_health(parts: Iterable[PartitionHealth]) -> PartitionHealth:
         at_min_isr=sum(part.at_min_isr or 0 for part in knowing) if known else None,
         at_min_isr_moving=sum(part.at_min_isr_moving or 0 for part in knowing) if known else None,
     )
+
+
+@dataclass(slots=True)
+class AbsentBrokers:
+    """IDs of the brokers whose replicas partitions lack, by what these partitions are.
+
+    Those that wait only for replicas that a reassignment adds are in none. ``at_min_isr``: those with a replica to
+    spare when all are in sync.
+    """
+
+    offline: set[int] = field(default_factory=set)
+    under_min_isr: set[int] = field(default_factory=set)
+    at_min_isr: set[int] = field(default_factory=set)
+    under_replicated: set[int] = field(default_factory=set)
+
+    def add(self, shape: PartitionShape, min_isr: int | None) -> None:
+        """Add a partition; ``min_isr`` None: its min.insync.replicas is not known."""
+        missing = set(shape.replicas) - set(shape.isr)
+        if shape.offline:
+            self.offline |= set(shape.isr or shape.replicas)  # one of the ISR would lead if its broker were up
+        elif min_isr is not None and len(shape.isr) < min_isr:
+            self.under_min_isr |= missing
+        if shape.explained_by_move:
+            return
+        if min_isr is not None and len(shape.isr) == min_isr < len(shape.replicas):
+            self.at_min_isr |= missing
+        if shape.under_replicated:
+            self.under_replicated |= missing
+
+    def as_json(self) -> dict[str, list[int]]:
+        return {each.name: sorted(getattr(self, each.name)) for each in fields(self)}
 
 
 def two_digits(value: int) -> int:

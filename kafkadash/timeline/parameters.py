@@ -42,6 +42,8 @@ _LENGTHS: Mapping[str, timedelta] = {
     "90d": timedelta(days=90),
 }
 _SHORTEST = timedelta(seconds=1)
+_EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+"""Moments outside have no neighbours to compute a span with."""
 BEFORE_FINDING = timedelta(minutes=15)
 
 
@@ -129,12 +131,15 @@ class TimelineQuery:
         text = self.listing.values[name]
         if not text:
             return None
+        moment = None
         with suppress(ValueError, OverflowError):  # told below, with what else is no time
             if (day := parse_date(text)) is not None:
                 start = datetime(day.year, day.month, day.day, tzinfo=UTC)
-                return start + timedelta(days=1) if is_end else start
-            if (moment := parse_datetime(text)) is not None:
-                return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+                moment = start + timedelta(days=1) if is_end else start
+            elif (typed := parse_datetime(text)) is not None:
+                moment = typed.astimezone(UTC) if typed.tzinfo else typed.replace(tzinfo=UTC)
+        if moment is not None and _EARLIEST <= moment <= _LATEST:
+            return moment
         self.problems.append(message_text(TimelineErrorCode.MOMENT_UNREADABLE, typed=text[:60]))
         self.listing.values[name] = ""
         return None

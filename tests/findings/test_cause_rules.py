@@ -75,11 +75,12 @@ def test_partitions__that_were_not_all_looked_at__follow_from_nothing() -> None:
     assert not may_follow(FindingKind.UNDER_REPLICATED, facts)
 
 
-def test_two_brokers_are_down__the_cause_is_the_first_and_stays_the_same() -> None:
+def test_two_brokers_are_down__the_cause_is_the_last_and_stays_the_same() -> None:
     facts = lacking(2, 3)
     first, second = down(3, began=ago(minutes=2)), down(2)
-    assert cause(facts, second, first) == FindingCause("down 3")
-    assert cause(facts, second, first, before=FindingCause("down 2")) == FindingCause("down 2")
+    assert cause(facts, second, first) == FindingCause("down 2")
+    assert cause(facts, second, first, before=FindingCause("down 3")) == FindingCause("down 3")
+    assert cause(facts, down(2, closed=NOW), first) == FindingCause("down 3")
 
 
 def test_brokers_that_were_never_seen__explain_what_lacks_their_replicas() -> None:

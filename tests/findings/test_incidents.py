@@ -101,6 +101,45 @@ def test_broker_down__is_one_incident_with_one_opening_and_one_closing(
     assert told(target) == [(DOWN, EventStep.OPENED), (DOWN, EventStep.CLOSED)]
 
 
+def test_broker_down__that_hosts_more_topics_than_are_looked_into__is_one_incident(
+    demo: Cluster, target: NotificationTarget
+) -> None:
+    stop(demo)
+    for number in range(60):
+        topic = {"name": f"topic-{number}", "topic_id": f"topic-{number}"}
+        TopicFactory.create(cluster=demo, partitions=[[0, 1, 5, [1, 3], [1], [3]]], **topic)
+    figures = ClusterState.objects.filter(cluster=demo)
+    figures.update(
+        under_replicated=60, under_min_isr=60, absent_brokers={"under_replicated": [3], "under_min_isr": [3]}
+    )
+    read(demo, readings=2)
+    assert {open_finding(kind).cause for kind in (LACKING, REFUSING)} == {open_finding(DOWN)}
+    assert told(target) == [(DOWN, EventStep.OPENED)]
+    figures.update(absent_brokers=None)
+    read(demo)
+    assert {open_finding(kind).cause for kind in (LACKING, REFUSING)} == {None}, "nothing is proven"
+
+
+def test_second_broker_down__tells_of_the_partitions_that_lack_its_replicas(
+    demo: Cluster, target: NotificationTarget
+) -> None:
+    stop(demo)
+    lose_replicas(demo)
+    read(demo, readings=2)
+    stop(demo, broker=2)
+    TopicFactory.create(
+        cluster=demo, name="more", topic_id="more", partitions=[[0, 1, 5, [1, 2], [1], [2]]], replication_factor=2
+    )
+    ClusterState.objects.filter(cluster=demo).update(under_replicated=3, under_min_isr=3)
+    read(demo, after=timedelta(minutes=5), readings=2)
+    first, second = Finding.objects.filter(kind=DOWN).order_by("pk")
+    assert {open_finding(kind).cause for kind in (LACKING, REFUSING)} == {first}
+    event = NotificationEvent.objects.get(subject_id=second.public_id, step=EventStep.OPENED)
+    assert event.consequences is not None
+    assert [each["kind"] for each in event.consequences["first"]] == [REFUSING, LACKING]
+    assert told(target) == [(DOWN, EventStep.OPENED)] * 2
+
+
 def test_critical_finding__ten_times_as_large_as_when_it_was_told__is_told_again(
     demo: Cluster, target: NotificationTarget
 ) -> None:

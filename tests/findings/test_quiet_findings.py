@@ -202,3 +202,17 @@ def test_consequence__of_a_silenced_cause__is_silenced_too(demo: Cluster, target
     read(demo, readings=2)
     assert open_finding(LACKING).quiet == period
     assert told(target) == [(REFUSING, EventStep.OPENED)]
+
+
+def test_consequence__of_a_silenced_cause_that_has_closed__stays_silenced_while_it_settles(
+    demo: Cluster, target: NotificationTarget
+) -> None:
+    period = quiet(demo, purpose=QuietPurpose.SILENCE, kind=DOWN.value)
+    stop(demo)
+    lose_replicas(demo)
+    read(demo, readings=2)
+    stop(demo, stopped=False)
+    read(demo, after=MINUTE / 2)
+    assert Finding.objects.get(kind=DOWN).closed_at is not None
+    assert open_finding(LACKING).quiet == period
+    assert LACKING not in dict(told(target, MINUTE / 2))

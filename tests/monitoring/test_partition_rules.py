@@ -9,6 +9,7 @@ import pytest
 
 from kafkadash.monitoring.brokers import mean_of, skew_percent
 from kafkadash.monitoring.partitions import (
+    AbsentBrokers,
     PartitionHealth,
     PartitionShape,
     PartitionTrouble,
@@ -194,4 +195,23 @@ def test_common_apis__is_what_every_broker_offers() -> None:
 def test_common_features__levels_that_all_support() -> None:
     assert common_features([{"metadata.version": (7, 30)}, {"metadata.version": (1, 25), "group.version": (0, 1)}]) == {
         "metadata.version": (7, 25)
+    }
+
+
+def test_absent_brokers__of_partitions__are_those_whose_replicas_they_lack() -> None:
+    found = AbsentBrokers()
+    for shape, min_isr in (
+        (PartitionShape(None, (1, 2), (2,)), 1),
+        (PartitionShape(1, (1, 3, 4), (1,)), 2),
+        (PartitionShape(1, (1, 5, 6), (1, 6)), 2),
+        (PartitionShape(1, (1, 7), (1,)), None),
+        (PartitionShape(1, (1, 8), (1,), adding=frozenset({8})), 2),
+        (PartitionShape(1, (1, 2), (1, 2)), 2),
+    ):
+        found.add(shape, min_isr)
+    assert found.as_json() == {
+        "offline": [2],
+        "under_min_isr": [3, 4, 8],
+        "at_min_isr": [1, 5],
+        "under_replicated": [1, 3, 4, 5, 7],
     }

@@ -238,6 +238,14 @@ def test_span__in_the_address__limits_entries_and_is_kept_by_the_permalink(get_p
     assert get_page(f"{ADDRESS}?from=2026-11-21&to=2026-11-19").tells(TimelineErrorCode.SPAN_EMPTY)
 
 
+@pytest.mark.parametrize(
+    "span", ["from=9999-12-31T23:59:59Z", "to=0001-01-01T00:00:00Z", "to=9999-12-31T23:59:59.5", "to=9999-12-31"]
+)
+@pytest.mark.usefixtures("demo")
+def test_span__at_the_end_of_the_calendar__is_refused(get_page: GetPage, span: str) -> None:
+    assert get_page(f"{ADDRESS}?{span}").tells(TimelineErrorCode.MOMENT_UNREADABLE)
+
+
 @pytest.mark.usefixtures("mixed")
 def test_export__as_csv_and_json_lines__has_the_same_entries(viewer: User, client_of: Callable[[User], Client]) -> None:
     client = client_of(viewer)
