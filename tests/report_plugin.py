@@ -54,13 +54,13 @@ class TierBudget:
 
 
 BUDGETS = {
-    "domain": TierBudget(150, 100),
-    "app": TierBudget(1300, 690),
-    "servers": TierBudget(450, 240),
-    "contract": TierBudget(190, 85),
-    "pipeline": TierBudget(450, 310),
-    "agreement": TierBudget(650, 300),
-    "e2e": TierBudget(1000, 960),
+    "domain": TierBudget(150, 105),
+    "app": TierBudget(1450, 800),
+    "servers": TierBudget(480, 255),
+    "contract": TierBudget(190, 90),
+    "pipeline": TierBudget(600, 340),
+    "agreement": TierBudget(750, 330),
+    "e2e": TierBudget(1200, 1100),
 }
 WHOLE_BUDGET_S = sum(budget.processor_s for budget in BUDGETS.values())
 FAILS_ABOVE = 1.25

@@ -138,7 +138,7 @@ def moving_both_ways(
 ) -> Iterator[None]:
     """Partition 0 of one topic moves through the API, that of the other through the znode, where partition 1 waits."""
     for name in (by_api, by_znode):
-        zookeeper.create_topic(name, [[1, 2], [1, 2]], records=100)
+        zookeeper.create_topic(name, [[1, 2], [1, 2]], records=400)
     zookeeper.start_move(by_api, 0, [3, 2])
     zookeeper.throttle(by_znode)
     try:
