@@ -91,9 +91,11 @@ def _judge(seconds: list[float], receiver: LocalReceiver) -> list[Bar]:
     opened, closed = Counter(_told(receiver, "opened")), Counter(_told(receiver, "closed"))
     repeated = sum(count - 1 for told in (opened, closed) for count in told.values())
     missing = abs(len(opened) - TRIES) + abs(len(closed) - TRIES)
+    others = Counter(each["kind"] for each in receiver.events if each["kind"] != KIND)
     return [
         at_most(f"broker stopped to message: p95 of {TRIES}", percentile(seconds, 95), MOST_S, "s"),
         Bar(f"broker stopped to message: median of {TRIES}", round(percentile(seconds, 50), 3), "s"),
         at_most("openings and closings told twice", repeated, 0, "messages"),
-        at_most("openings and closings not told, or of others", missing, 0, "messages"),
+        at_most("openings and closings not told, or of other brokers", missing, 0, "messages"),
+        at_most(f"events of other kinds of {TRIES} stops", others.total(), 0, ", ".join(others) or "events"),
     ]
