@@ -6,6 +6,7 @@ PUBLIC_MODULES = (
     "contact",
     "errors",
     "forms",
+    "metadata_mode",
     "models",
     "passwords",
     "removal",

@@ -21,6 +21,7 @@ from django.http import HttpRequest
 from kafkadash.accounts.models import User
 from kafkadash.accounts.services import record
 from kafkadash.clusters.errors import ClusterErrorCode
+from kafkadash.clusters.metadata_mode import is_kraft, judge_mode
 from kafkadash.clusters.models import Cluster, ClusterMode
 from kafkadash.clusters.secrets import EncryptedTextField, SealedSecret, SecretError
 from kafkadash.clusters.services import (
@@ -266,9 +267,6 @@ def _quote_names(names: Sequence[str]) -> str:
 KIND = "connection_test"
 DEADLINE_S = 60.0
 
-# DescribeQuorum (KIP-595): brokers in KRaft mode offer it, brokers with ZooKeeper do not.
-DESCRIBE_QUORUM = 55
-
 
 def start_test(
     actor: User, cluster: Cluster | None, typed: Mapping[str, Any], *, request: HttpRequest | None = None
@@ -314,14 +312,6 @@ def connection_test(run: JobRun) -> dict[str, Any]:
         _forget_secrets(run.job.pk)
 
 
-def mode_of(versions: ApiVersions) -> ClusterMode:
-    """KRaft if any broker offers DescribeQuorum, ZooKeeper if those that answered do not, unknown if none answered."""
-    if not versions.brokers:
-        return ClusterMode.UNKNOWN
-    offered = any(DESCRIBE_QUORUM in keys for keys in versions.brokers.values())
-    return ClusterMode.KRAFT if offered else ClusterMode.ZOOKEEPER
-
-
 def _run_test(run: JobRun, target: Cluster, admin: KafkaAdmin, *, keep: bool) -> dict[str, Any]:
     steps = TestSteps(run)
     connection = target.connection()
@@ -333,17 +323,17 @@ def _run_test(run: JobRun, target: Cluster, admin: KafkaAdmin, *, keep: bool) ->
     steps.begin("versions", "API versions", 0.6)
     versions = admin.api_versions(deadline=run.kafka_deadline())
     problems = _list_unanswered(described, versions)
-    mode = mode_of(versions)
+    mode = judge_mode(versions, ClusterMode(target.mode)) if versions.brokers else ClusterMode.UNKNOWN
     quorum = None
     if mode == ClusterMode.KRAFT:
-        steps.end("ok", "The brokers respond in KRaft mode.", problems)
+        steps.end("ok", _describe_modes(versions), problems)
         steps.begin("quorum", "Active controller", 0.7)
         quorum = _read_quorum(admin, run, steps, problems)
     elif mode == ClusterMode.ZOOKEEPER and not target.zookeeper:
         problems.append(coded(ClusterErrorCode.WITH_ZOOKEEPER))
         steps.end("warning", problems[-1])
     elif mode == ClusterMode.ZOOKEEPER:
-        steps.end("ok", "The brokers respond in ZooKeeper mode.", problems)
+        steps.end("ok", _describe_modes(versions), problems)
     else:
         steps.end("critical", coded(JobErrorCode.NO_VERSIONS), problems)
     if target.zookeeper and mode != ClusterMode.UNKNOWN:
@@ -388,6 +378,17 @@ def _first_answer(steps: TestSteps, target: Cluster, admin: KafkaAdmin) -> Clust
         raise JobFailed(error.message) from error
     steps.end("ok", f"Kafka cluster ID: {described.cluster_id}.")
     return described
+
+
+def _describe_modes(versions: ApiVersions) -> str:
+    """Of brokers that differ, as in a migration, those of each mode are named."""
+    kraft = [str(broker) for broker, offered in sorted(versions.brokers.items()) if is_kraft(offered)]
+    others = [str(broker) for broker, offered in sorted(versions.brokers.items()) if not is_kraft(offered)]
+    if kraft and others:
+        texts = "Broker {} responds|Brokers {} respond"
+        named = [choose_plural(texts, len(ids)).format(join_items(ids)) for ids in (kraft, others)]
+        return f"{named[0]} in KRaft mode. {named[1]} in ZooKeeper mode."
+    return f"The brokers respond in {'KRaft' if kraft else 'ZooKeeper'} mode."
 
 
 def _list_unanswered(described: ClusterDescription, versions: ApiVersions) -> list[Said]:
@@ -484,7 +485,7 @@ def _pack_field(cluster: Cluster, name: str) -> Any:
 def _unpack_cluster(cluster: Cluster | None, packed: Mapping[str, Any]) -> Cluster:
     tried = Cluster(name=cluster.name if cluster else "The cluster")
     if cluster is not None:
-        tried.pk, tried.kafka_id = cluster.pk, cluster.kafka_id
+        tried.pk, tried.kafka_id, tried.mode = cluster.pk, cluster.kafka_id, cluster.mode
     for name, value in packed.items():
         secret = isinstance(Cluster._meta.get_field(name), EncryptedTextField)
         setattr(tried, name, SealedSecret(value) if secret and value else value)

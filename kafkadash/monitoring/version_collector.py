@@ -14,6 +14,7 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
+from kafkadash.clusters.metadata_mode import judge_mode
 from kafkadash.clusters.models import Cluster, ClusterMode
 from kafkadash.core.leases import WriteStamp, one_writer_of_shapes
 from kafkadash.core.rows import update_rows
@@ -29,7 +30,6 @@ from kafkadash.monitoring.collectors import (
 from kafkadash.monitoring.metadata_collector import store_figures
 from kafkadash.monitoring.models import BrokerState, Capabilities, CollectorKind, GroupState, PrincipalRights
 
-DESCRIBE_QUORUM = 55
 K = TypeVar("K", bound=Hashable)
 
 # Lowest Kafka release that offers a version of a request, newest first: (API key, version, release).
@@ -54,11 +54,6 @@ def at_least(offered: Mapping[int, tuple[int, int]]) -> str:
         if key in offered and offered[key][1] >= version:
             return release
     return ""
-
-
-def is_kraft(offered: Mapping[int, tuple[int, int]]) -> bool:
-    """Return whether the broker is in KRaft mode: only such brokers offer DescribeQuorum (KIP-595)."""
-    return DESCRIBE_QUORUM in offered
 
 
 def common_apis(brokers: Sequence[Mapping[int, tuple[int, int]]]) -> dict[int, tuple[int, int]]:
@@ -92,7 +87,7 @@ def read(asking: CollectContext) -> CollectedFacts:
     rights = _read_rights(asking)
     cluster, taken_at = asking.cluster, to_utc(answer.taken_at)
     releases = {broker: at_least(offered) for broker, offered in answer.brokers.items()}
-    modes = {ClusterMode.KRAFT if is_kraft(offered) else ClusterMode.ZOOKEEPER for offered in answer.brokers.values()}
+    mode = judge_mode(answer, ClusterMode(cluster.mode))
     known = {
         b.broker_id: b for b in BrokerState.objects.filter(cluster=cluster).only("broker_id", "release", "gone_at")
     }
@@ -112,8 +107,7 @@ def read(asking: CollectContext) -> CollectedFacts:
 
     def write(_: WriteStamp) -> None:
         one_writer_of_shapes(cluster.pk)
-        if len(modes) == 1:
-            _learn_mode(cluster, modes.pop())
+        _learn_mode(cluster, mode)
         if releases:
             store_figures(cluster, {"kafka_version": f"{oldest} or newer" if oldest else ""})
             if stored is None or any(getattr(stored, name) != value for name, value in capable.items()):

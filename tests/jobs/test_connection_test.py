@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,7 @@ from kafkadash.clusters.services import ClusterRefused, register_cluster
 from kafkadash.core.messages import CodedMessage, as_message, coded, unpack_value
 from kafkadash.jobs import connection_test
 from kafkadash.jobs import connection_test as connection_steps
-from kafkadash.jobs.connection_test import KIND, mode_of, start_test
+from kafkadash.jobs.connection_test import KIND, start_test
 from kafkadash.jobs.errors import JobErrorCode
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.runner import attempt_job, claim, enqueue, request_cancel, settle_expired_jobs
@@ -276,11 +277,26 @@ class TestZooKeeper:
         assert said(outcome_of(cluster))["zookeeper"] == ("warning", told)
 
 
-def test_brokers_that_do_not_answer_leave_the_mode_unknown() -> None:
-    silent = ApiVersions({}, {1: ItemError(as_message("no answer within 8 s"))}, taken_at=0)
-    assert mode_of(silent) == ClusterMode.UNKNOWN
-    assert mode_of(replace(silent, brokers={2: ZOOKEEPER})) == ClusterMode.ZOOKEEPER
-    assert mode_of(replace(silent, brokers={2: ZOOKEEPER, 3: KRAFT})) == ClusterMode.KRAFT
+@pytest.mark.parametrize("before", ["unknown", "zookeeper", "kraft"])
+def test_brokers_of_both_modes__leave_the_cluster_what_it_was(
+    cluster: Cluster, answers: Answers, ensemble: MemoryZooKeeper, before: str
+) -> None:
+    Cluster.objects.update(mode=before)
+    answers.versions = ApiVersions({1: KRAFT, 2: ZOOKEEPER, 3: ZOOKEEPER}, {}, taken_at=0)
+    job = outcome_of(cluster)
+    mode = "zookeeper" if before == "unknown" else before
+    assert job.result is not None
+    assert (cluster.mode, job.result["mode"], "quorum" in answers.asked) == (mode, mode, mode == "kraft")
+    state, sentence = said(job)["versions"]
+    assert (state, re.findall(r"\d+|KRaft|ZooKeeper", str(sentence))) == ("ok", ["1", "KRaft", "2", "3", "ZooKeeper"])
+
+
+def test_brokers_that_do_not_answer__leave_the_mode_as_it_was(cluster: Cluster, answers: Answers) -> None:
+    Cluster.objects.update(mode=ClusterMode.ZOOKEEPER)
+    answers.versions = ApiVersions({}, {1: ItemError(as_message("no answer within 8 s"))}, taken_at=0)
+    job = outcome_of(cluster)
+    assert job.result is not None
+    assert (cluster.mode, job.result["mode"]) == (ClusterMode.ZOOKEEPER, ClusterMode.UNKNOWN)
 
 
 def test_what_fails_in_part_is_a_problem_and_not_a_failure(cluster: Cluster, answers: Answers) -> None:

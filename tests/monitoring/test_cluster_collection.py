@@ -52,7 +52,7 @@ from kafkadash.monitoring.models import (
 )
 from tests.groups import group_seen
 from tests.monitoring.conftest import Clock
-from tests.monitoring.memory_kafka import MemoryCluster
+from tests.monitoring.memory_kafka import KRAFT_4_3, MemoryCluster
 
 pytestmark = pytest.mark.django_db
 
@@ -787,6 +787,20 @@ def test_versions__kraft_brokers__teach_mode_and_release(
     cluster.refresh_from_db()
     assert cluster.mode == "kraft"
     assert ClusterState.objects.get().kafka_version == "4.3 or newer"
+
+
+def test_versions__brokers_of_both_modes__leave_the_cluster_what_it_was(
+    kafka: MemoryCluster, refresh: Refresher, cluster: Cluster
+) -> None:
+    """In a migration from ZooKeeper brokers become KRaft ones one by one."""
+    with_zookeeper = {key: levels for key, levels in KRAFT_4_3.items() if key != 55}
+    seen = []
+    for versions in ({2: with_zookeeper, 3: with_zookeeper}, {3: with_zookeeper}, {}, {3: with_zookeeper}):
+        kafka.versions = versions
+        refresh("versions")
+        cluster.refresh_from_db()
+        seen.append(cluster.mode)
+    assert seen == ["zookeeper", "zookeeper", "kraft", "kraft"]
 
 
 def test_any_kind__credentials_cannot_be_decrypted__says_so_instead_of_asking(

@@ -18,7 +18,7 @@ from kafkadash.monitoring.partitions import (
     trouble_of,
     two_digits,
 )
-from kafkadash.monitoring.version_collector import at_least, common_apis, common_features, is_kraft
+from kafkadash.monitoring.version_collector import at_least, common_apis, common_features
 
 pytestmark = pytest.mark.domain
 
@@ -178,11 +178,6 @@ KAFKA_3_9_ZOOKEEPER = {35: (0, 4), 45: (0, 0), 60: (0, 1), 69: (0, 0)}
 )
 def test_at_least__names_the_newest_release_that_is_sure(offered: dict[int, tuple[int, int]], release: str) -> None:
     assert at_least(offered) == release
-
-
-def test_is_kraft__only_where_describe_quorum_is_offered() -> None:
-    assert is_kraft(KAFKA_4_3)
-    assert not is_kraft(KAFKA_3_9_ZOOKEEPER)
 
 
 def test_common_apis__is_what_every_broker_offers() -> None:
