@@ -157,6 +157,8 @@ class ZooKeeperSession:
 
     def close(self) -> None:
         """End the session at once rather than by its time-out, as far as the server takes it."""
+        if self._socket is None:
+            return
         self.until = time.monotonic() + _GOODBYE_S
         with suppress(KafkaFailure, OSError):
             self._ask_one(Close(), self._next_xid())
@@ -277,6 +279,9 @@ class ZooKeeperSession:
                 sock.close()
                 said = (error.strerror or str(error)).lower()
                 failure = KafkaUnreachable(KafkaErrorCode.CONNECTING_FAILED, address=self.address, said=said)
+            except BaseException:
+                sock.close()
+                raise
             else:
                 return sock
         raise failure or KafkaUnreachable(KafkaErrorCode.OUTSIDE_NETWORKS, address=self.address)
@@ -302,16 +307,15 @@ class ZooKeeperSession:
     def _start_tls(self, sock: socket.socket) -> socket.socket:
         if self._context is None:
             return sock
-        try:
-            sock.settimeout(self._left())
-            return self._context.wrap_socket(sock, server_hostname=self.address.rpartition(":")[0].strip("[]"))
-        except TimeoutError:
-            sock.close()
-            raise DeadlineExceeded(KafkaErrorCode.TLS_SILENT, address=self.address) from None
-        except OSError as error:
-            sock.close()
-            reason = tls_reason(error)
-            raise ServerRefused(KafkaErrorCode.TLS_FAILED, address=self.address, reason=reason, shown="") from None
+        with sock:  # a socket that was wrapped is detached: only one that was not is closed
+            try:
+                sock.settimeout(self._left())
+                return self._context.wrap_socket(sock, server_hostname=self.address.rpartition(":")[0].strip("[]"))
+            except TimeoutError:
+                raise DeadlineExceeded(KafkaErrorCode.TLS_SILENT, address=self.address) from None
+            except OSError as error:
+                reason = tls_reason(error)
+                raise ServerRefused(KafkaErrorCode.TLS_FAILED, address=self.address, reason=reason, shown="") from None
 
 
 def _pack_request(request: Any, xid: int) -> bytes:

@@ -6,6 +6,7 @@ import base64
 import json
 import select
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -376,6 +377,24 @@ class TestServers:
             raises_code(KafkaErrorCode.TLS_FAILED, ServerRefused),
         ):
             ask(address, tls=tls)
+
+    @pytest.mark.parametrize(
+        "error", [ValueError("of TLS"), DeadlineExceeded(KafkaErrorCode.ZOOKEEPER_SLOW, address="z:2181")], ids=range(2)
+    )
+    def test_that_are_left_before_the_session_begins__leave_no_socket_open(
+        self, monkeypatch: pytest.MonkeyPatch, error: Exception
+    ) -> None:
+        opened: list[socket.socket] = []
+
+        def fail(_: ssl.SSLContext, sock: socket.socket, **__: object) -> ssl.SSLSocket:
+            opened.append(sock)
+            raise error
+
+        monkeypatch.setattr(ssl.SSLContext, "wrap_socket", fail)
+        with serving(frame) as address, pytest.raises(type(error)) as raised:
+            ask(address, tls=ConnectionSecurity(protocol="SSL"))
+        assert raised.value is error
+        assert [sock.fileno() for sock in opened] == [-1]
 
     @pytest.mark.parametrize(("trusts", "host"), [("own", "127.0.0.1"), ("other", "127.0.0.1"), ("own", "localhost")])
     def test_with_tls__have_to_prove_who_they_are(self, trusts: str, host: str) -> None:
