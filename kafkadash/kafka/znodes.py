@@ -134,11 +134,13 @@ class ReassignmentBatch:
     """Reassignments that a tool wrote to ``/admin/reassign_partitions``, as far as they have not ended.
 
     Only ``czxid`` and ``created_ms`` stay the same as long as the znode exists: the controller rewrites it when one of
-    its partitions ends. An entry that was added later waits until the controller changes.
+    its partitions ends. An entry that was added later waits until the controller changes. While ``version`` is 0, all
+    entries are those of the creation.
     """
 
     czxid: int
     created_ms: int
+    version: int
     targets: Mapping[TopicPartition, tuple[int, ...]]
 
     @property
@@ -304,7 +306,7 @@ def parse_batch(znode: ZNode) -> ReassignmentBatch:
         _partition(row, znode.path): _replicas(row.get("replicas"), "replicas", znode.path)
         for row in _rows(_record(znode), znode.path)
     }
-    return ReassignmentBatch(znode.czxid, znode.created_ms, targets)
+    return ReassignmentBatch(znode.czxid, znode.created_ms, znode.version, targets)
 
 
 def parse_elections(znode: ZNode) -> tuple[TopicPartition, ...]:

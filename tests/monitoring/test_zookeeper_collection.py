@@ -109,6 +109,51 @@ def test_a_batch__is_known_by_its_czxid_and_started_at_its_ctime(
     assert ZooKeeperState.objects.get().queued_count == 0
 
 
+@pytest.mark.parametrize("late", ["reading", "listing", "both"])
+def test_a_batch__that_was_not_read_when_its_move_was_first_listed__tells_the_start_later(
+    kafka: MemoryCluster, ensemble: MemoryZooKeeper, refresh: Refresher, clock: Clock, late: str
+) -> None:
+    """``listing``: the batch was read before Kafka listed its move."""
+    kafka.add("orders", 0, 1, 2, 3)
+    refresh("reassignments")
+    clock.pass_by(7)
+    begun = now_of(clock)
+    batch = write_batch(ensemble, clock, ("orders", 0, [4, 2, 3]))
+    if late != "reading":
+        clock.pass_by(1)
+        refresh("reassignments")
+        assert ZooKeeperState.objects.get().batch_id == batch
+    kafka.move("orders", 0, 4, 2, 3)
+    clock.pass_by(3)
+    if late != "listing":
+        ensemble.failure = KafkaUnreachable(KafkaErrorCode.ZOOKEEPER_LOST, address="z:2181")
+        refresh("reassignments")
+        assert row_of().started_from == StartedFrom.FIRST_SEEN
+        ensemble.failure = None
+        clock.pass_by(3)
+    refresh("reassignments")
+    row = row_of()
+    assert start_of(row) == (StartedFrom.ZK_CTIME, begun, begun)
+    assert (row.started_through, row.batch_id) == (StartedThrough.ZNODE, batch)
+    assert (ReassignmentSnapshot.objects.count(), row.last_seen_at) == (1, now_of(clock))
+
+
+def test_a_move__that_was_seen_before_the_batch_with_its_target__keeps_its_start(
+    kafka: MemoryCluster, ensemble: MemoryZooKeeper, refresh: Refresher, clock: Clock
+) -> None:
+    kafka.add("orders", 0, 1, 2, 3)
+    kafka.move("orders", 0, 4, 2, 3)
+    ensemble.failure = KafkaUnreachable(KafkaErrorCode.ZOOKEEPER_LOST, address="z:2181")
+    refresh("reassignments")
+    first_seen = start_of(row_of())
+    ensemble.failure = None
+    clock.pass_by(3)
+    write_batch(ensemble, clock, ("orders", 0, [4, 2, 3]))
+    refresh("reassignments")
+    assert start_of(row_of()) == first_seen
+    assert first_seen[0] == StartedFrom.FIRST_SEEN
+
+
 def test_another_batch_of_the_same_sets__is_another_reassignment(
     kafka: MemoryCluster, ensemble: MemoryZooKeeper, refresh: Refresher, clock: Clock
 ) -> None:

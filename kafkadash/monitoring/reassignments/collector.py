@@ -34,7 +34,14 @@ from kafkadash.kafka.api import (
 )
 from kafkadash.monitoring.collectors import CollectContext, CollectedFacts, broker_error, to_utc
 from kafkadash.monitoring.errors import CollectionErrorCode
-from kafkadash.monitoring.models import BrokerWeights, MoveOutcome, ReassignmentSnapshot, StartedFrom, TopicState
+from kafkadash.monitoring.models import (
+    BrokerWeights,
+    MoveOutcome,
+    ReassignmentSnapshot,
+    StartedFrom,
+    StartedThrough,
+    TopicState,
+)
 from kafkadash.monitoring.ownership import NEVER_LISTED, new_move_id
 from kafkadash.monitoring.reassignments.ensemble import EnsembleReading, MoveOrigin, MoveStart, list_beside_znodes
 from kafkadash.monitoring.reassignments.progress import RateMeter, bytes_per_second, copied_percent, find_copy_start
@@ -222,6 +229,8 @@ class _MoveChanges:
     new: list[ReassignmentSnapshot] = field(default_factory=list)
     kept: list[ReassignmentSnapshot] = field(default_factory=list)
     ended: list[ReassignmentSnapshot] = field(default_factory=list)
+    started: list[ReassignmentSnapshot] = field(default_factory=list)
+    """Those of ``kept`` whose start was told only now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +300,7 @@ def read(asking: CollectContext) -> CollectedFacts:
         ReassignmentSnapshot.objects.bulk_update([*changes.ended, *changes.kept], _OBSERVED_FIELDS, batch_size=500)
         # A run may have registered its move since the rows were read: the next refresh updates that row.
         ReassignmentSnapshot.objects.bulk_create(changes.new, batch_size=500, ignore_conflicts=True)
+        _store_starts(changes.started)
         beside.store(asking.cluster, taken_at)
 
     silent = sorted({q.broker for q, error in offsets.errors.items() if error.code is None})
@@ -349,6 +359,8 @@ def _decide(
         elif before and verdict is MoveContinuity.SAME:
             if gap:
                 _mark_gap(before, seen, taken_at)
+            if reading and _tell_late_start(before, row, reading):
+                changes.started.append(before)
             changes.kept.append(_update_snapshot(before, seen, sizes, taken_at))
             continue
         elif before:
@@ -430,9 +442,31 @@ def _begin_snapshot(
     )
 
 
-def _tell_start(new: ReassignmentSnapshot, start: MoveStart | None) -> None:
+def _tell_start(row: ReassignmentSnapshot, start: MoveStart | None) -> None:
     if start is not None:
-        new.started_after, new.started_before, new.started_from = start.after, start.before, start.source
+        row.started_after, row.started_before, row.started_from = start.after, start.before, start.source
+
+
+def _tell_late_start(before: ReassignmentSnapshot, row: OngoingReassignment, reading: EnsembleReading) -> bool:
+    """Give a reassignment that was only seen the start of its batch, which was not read then; return whether it got it.
+
+    A batch that was created after the reassignment was seen did not start it.
+    """
+    if before.started_from != StartedFrom.FIRST_SEEN or before.started_through == StartedThrough.API:
+        return False
+    start = reading.batch_start_of(row, before.started_before)
+    _tell_start(before, start)
+    return start is not None
+
+
+def _store_starts(rows: Sequence[ReassignmentSnapshot]) -> None:
+    """Only of those that nobody has claimed meanwhile; one statement for each batch."""
+    starts: dict[tuple[datetime | None, datetime, str], list[int]] = {}
+    for row in rows:
+        starts.setdefault((row.started_after, row.started_before, row.started_from), []).append(row.pk)
+    for (after, before, source), keys in starts.items():
+        only_seen = ReassignmentSnapshot.objects.filter(pk__in=keys, started_from=StartedFrom.FIRST_SEEN)
+        only_seen.update(started_after=after, started_before=before, started_from=source)
 
 
 def _update_snapshot(

@@ -86,11 +86,8 @@ class EnsembleReading:
         ``taken_at`` is none.
         """
         latest = taken_at + _SKEW
-        if batch := self._batch_of(row):
-            # An entry that was added to a batch seen before was started by a new controller, at a time unknown.
-            created = _to_utc(batch.created_ms)
-            known = batch.id == self.known_batch or created > latest
-            return None if known else MoveStart(created, created, StartedFrom.ZK_CTIME)
+        if self._batch_of(row):
+            return self.batch_start_of(row, latest)
         topic = self.topics.get(row.topic)
         if topic is None or _sets_of(topic, row.partition) != (frozenset(row.adding), frozenset(row.removing)):
             return None
@@ -100,6 +97,17 @@ class EnsembleReading:
         after = last_look and min(last_look, written)
         exact = not other_writes and not self._is_copy
         return MoveStart(after and written if exact else after, written, StartedFrom.ZK_MTIME)
+
+    def batch_start_of(self, row: OngoingReassignment, latest: datetime) -> MoveStart | None:
+        """Return the creation of the batch that started it; None where none did, or one later than ``latest``.
+
+        An entry that was added to a batch seen before was started by a new controller, at a time unknown.
+        """
+        batch = self._batch_of(row)
+        if batch is None or (batch.id == self.known_batch and not self._is_original(row, batch)):
+            return None
+        created = _to_utc(batch.created_ms)
+        return MoveStart(created, created, StartedFrom.ZK_CTIME) if created <= latest else None
 
     def queued(self) -> list[list[Any]]:
         """Entries that are not listed, seen before and after the listing."""
@@ -116,9 +124,16 @@ class EnsembleReading:
 
     def _batch_of(self, row: OngoingReassignment) -> ReassignmentBatch | None:
         """The batch with this partition and target: a move through the API takes the place of its entry."""
+        return next(iter(self._batches_with(row)), None)
+
+    def _batches_with(self, row: OngoingReassignment) -> list[ReassignmentBatch]:
+        """The newest first, of the two readings."""
         key = TopicPartition(row.topic, row.partition)
-        found = (batch for batch in (self.facts.batch, self.earlier) if batch and batch.targets.get(key) == row.target)
-        return next(found, None)
+        return [batch for batch in (self.facts.batch, self.earlier) if batch and batch.targets.get(key) == row.target]
+
+    def _is_original(self, row: OngoingReassignment, batch: ReassignmentBatch) -> bool:
+        """Return whether the batch was created with this entry, as far as one of the readings tells it."""
+        return any(each.version == 0 for each in self._batches_with(row) if each.czxid == batch.czxid)
 
 
 @dataclass(frozen=True, slots=True)
