@@ -100,6 +100,8 @@ def _judge_state(
         return "unknown", "Not collected", (coded(ClusterErrorCode.NOT_LOOKED_AT, silent=silent),)
     if cluster.mode == ClusterMode.ZOOKEEPER and not cluster.zookeeper:
         return "warning", "No ZooKeeper address", (coded(ClusterErrorCode.WITH_ZOOKEEPER),)
+    if cluster.mode == ClusterMode.KRAFT and cluster.zookeeper:
+        return "ok", "Connected", (coded(ClusterErrorCode.ZOOKEEPER_UNUSED),)
     return "ok", "Connected", ()
 
 

@@ -74,6 +74,7 @@ class ClusterErrorCode(StrEnum):
     TRIED_LESS_OFTEN = "tried-less-often"
     NOT_TRIED_ANY_MORE = "not-tried-any-more"
     WITH_ZOOKEEPER = "with-zookeeper"
+    ZOOKEEPER_UNUSED = "zookeeper-unused"
 
     # Signing in, accounts and passwords
     NO_SUCH_USER = "no-such-user"

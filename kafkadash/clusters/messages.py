@@ -177,6 +177,10 @@ CLUSTER_MESSAGES: Mapping[ClusterErrorCode, MessageTemplate] = {
         "The brokers use ZooKeeper, whose address is not entered. Controller and queued reassignments are not shown.",
         "Enter the ZooKeeper address under Settings.",
     ),
+    ClusterErrorCode.ZOOKEEPER_UNUSED: MessageTemplate(
+        "The brokers run in KRaft mode and do not use ZooKeeper.",
+        "Remove the ZooKeeper address, unless a migration to KRaft is under way.",
+    ),
     # Accounts, roles and passwords on the command line
     ClusterErrorCode.NO_SUCH_USER: MessageTemplate("There is no user {name}.", "List users: `manage.py user list`."),
     ClusterErrorCode.NO_ROLE_TO_TAKE: MessageTemplate(

@@ -424,14 +424,16 @@ def _check_zookeeper(steps: TestSteps, target: Cluster, kafka_id: str, mode: Clu
     except (KafkaFailure, SecretError) as failure:
         used = mode == ClusterMode.ZOOKEEPER
         wrong = (
-            coded(JobErrorCode.ZOOKEEPER_UNREAD, why=failure.message) if used else coded(JobErrorCode.ZOOKEEPER_UNUSED)
+            coded(JobErrorCode.ZOOKEEPER_UNREAD, why=failure.message)
+            if used
+            else coded(ClusterErrorCode.ZOOKEEPER_UNUSED)
         )
     else:
         controller = facts.controller
         if controller is not None and controller.migrating:
             wrong = coded(JobErrorCode.MIGRATES, controller=controller.broker_id)
         elif mode == ClusterMode.KRAFT:
-            wrong = coded(JobErrorCode.ZOOKEEPER_UNUSED)
+            wrong = coded(ClusterErrorCode.ZOOKEEPER_UNUSED)
         else:
             leads = (
                 f"broker {controller.broker_id} is the controller" if controller else "no broker is the controller now"

@@ -28,7 +28,6 @@ class JobErrorCode(StrEnum):
     TAKES_NO_PART = "takes-no-part"
     QUORUM_UNREAD = "quorum-unread"
     ZOOKEEPER_UNREAD = "zookeeper-unread"
-    ZOOKEEPER_UNUSED = "zookeeper-unused"
     MIGRATES = "migrates"
     RIGHTS_UNKNOWN = "rights-unknown"
     MISSING_ON_CLUSTER = "missing-on-cluster"

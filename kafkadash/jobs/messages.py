@@ -64,9 +64,6 @@ JOB_MESSAGES: Mapping[Code, MessageTemplate] = {
     ),
     Code.QUORUM_UNREAD: MessageTemplate("", "The controller quorum could not be read: {why}"),
     Code.ZOOKEEPER_UNREAD: MessageTemplate("", "ZooKeeper could not be read: {why}"),
-    Code.ZOOKEEPER_UNUSED: MessageTemplate(
-        "The brokers run in KRaft mode and do not use ZooKeeper.", "Remove the ZooKeeper address."
-    ),
     Code.MIGRATES: MessageTemplate(
         "The cluster migrates to KRaft: controller {controller} is a KRaft controller. kafkadash only reads ZooKeeper.",
         "Finish the migration, then remove the ZooKeeper address.",

@@ -263,9 +263,9 @@ class TestZooKeeper:
         self, cluster: Cluster, answers: Answers, ensemble: MemoryZooKeeper
     ) -> None:
         answers.versions = ApiVersions(dict.fromkeys((1, 2, 3), KRAFT), {}, taken_at=0)
-        assert said(outcome_of(cluster))["zookeeper"] == ("warning", coded(JobErrorCode.ZOOKEEPER_UNUSED))
+        assert said(outcome_of(cluster))["zookeeper"] == ("warning", coded(ClusterErrorCode.ZOOKEEPER_UNUSED))
         ensemble.failure = KafkaUnreachable(KafkaErrorCode.ZOOKEEPER_LOST, address="z:2181")
-        assert said(outcome_of(cluster))["zookeeper"] == ("warning", coded(JobErrorCode.ZOOKEEPER_UNUSED))
+        assert said(outcome_of(cluster))["zookeeper"] == ("warning", coded(ClusterErrorCode.ZOOKEEPER_UNUSED))
 
     @pytest.mark.parametrize("offered", [ZOOKEEPER, KRAFT], ids=["before", "after"])
     def test_during_a_migration__is_told(

@@ -123,6 +123,13 @@ def test_each_cluster_has_its_state_mode_and_last_contact(adams: Client) -> None
     assert 'data-state="ok"' not in settings.part("cluster-silent")
 
 
+def test_a_zookeeper_address_of_a_cluster_in_kraft_mode__is_told_to_be_unused(adams: Client) -> None:
+    Cluster.objects.filter(pk=watched("well").pk).update(zookeeper="z:2181")
+    settings = page(adams, "/settings/")
+    assert settings.states("#cluster-well .status-mark") == ["ok"]
+    assert settings.tells(ClusterErrorCode.ZOOKEEPER_UNUSED, "#cluster-well .refresh-error")
+
+
 def test_nothing_is_called_fine_that_no_worker_looks_at(adams: Client) -> None:
     silent(watched("demo"), NOW - timedelta(minutes=12))
     settings = page(adams, "/settings/")
