@@ -144,6 +144,7 @@ def moving_both_ways(
     try:
         write_batch(raw_client, [(by_znode, 0, [3, 2])])
         wait_until(lambda: _moving(zookeeper, by_znode), "the controller starts the batch")
+        assert raw_client.get(znodes.REASSIGN)[1].version == 0, "an original entry is known by it"
         write_batch(raw_client, [(by_znode, 0, [3, 2]), (by_znode, 1, [3, 2])])
         yield
     finally:
@@ -165,7 +166,7 @@ def test_moves_by_either_way(
             topics = znodes.read_topics(session, [by_api, by_znode])
         stat = raw_client.get(znodes.REASSIGN)[1]
         assert batch is not None
-        assert (batch.czxid, batch.created_ms) == (stat.czxid, stat.ctime)
+        assert (batch.czxid, batch.created_ms, batch.version) == (stat.czxid, stat.ctime, 1)
         assert batch.targets == {TopicPartition(by_znode, 0): (3, 2), TopicPartition(by_znode, 1): (3, 2)}
         assert [(row.topic, row.partition) for row in _moving(zookeeper, by_znode)] == [(by_znode, 0)]
         for row in (*_moving(zookeeper, by_api), *_moving(zookeeper, by_znode)):
@@ -221,6 +222,14 @@ def test_collection_tells_who_started_what_and_when(
         state.refresh_from_db()
         assert (state.batch_id, state.batch_count) == (legacy.batch_id, 2)
         assert state.queued == [[by_znode, 1, [3, 2]]]
+        # As if ZooKeeper had not been read then.
+        unread = {"started_after": None, "started_before": legacy.last_seen_at, "started_from": StartedFrom.FIRST_SEEN}
+        first_sight = ReassignmentSnapshot.objects.filter(pk=legacy.pk)
+        first_sight.update(**unread, started_through="", batch_id="")
+        ZooKeeperState.objects.update(batch_id="")
+        collect(cluster, CollectorKind.REASSIGNMENTS)
+        told = ("started_after", "started_before", "started_from", "started_through", "batch_id")
+        assert first_sight.values(*told).get() == {name: getattr(legacy, name) for name in told}
 
 
 def _moving(zookeeper: ZooKeeperBackend, topic: str) -> list[OngoingReassignment]:
