@@ -64,6 +64,8 @@ LONGEST_PAUSE_S = 60.0
 LONGEST_ASKED_S = 300.0
 """Longest pause that a receiver may ask for (Retry-After)."""
 GIVEN_UP_AFTER = timedelta(hours=24)
+MOST_FAULTS = 5
+"""Tries after which a message is given up that kafkadash itself cannot send: the later ones wait for it."""
 _OPEN_STATES = (MessageState.HELD, MessageState.WAITING)
 
 
@@ -98,7 +100,11 @@ def deliver(target_id: int) -> int:
             if message is None:
                 break
             lease.keep(SECONDS + MAIL_SECONDS)
-            if not _try_message(lease, target, message):
+            events = list(message.events.select_related("cluster").order_by("pk"))
+            if not events:
+                _give_up_empty(lease, message)
+                continue
+            if not _try_message(lease, target, message, events):
                 break
             sent += 1
     except leases.LeaseLost:
@@ -156,10 +162,22 @@ def _take_next(target: NotificationTarget, now: datetime) -> NotificationMessage
     return message
 
 
-def _try_message(lease: leases.RowLease, target: NotificationTarget, message: NotificationMessage) -> bool:
+def _give_up_empty(lease: leases.RowLease, message: NotificationMessage) -> None:
+    """End a message whose events went with a cluster that was removed, so that the later ones are sent."""
+    with lease.write():
+        NotificationMessage.objects.filter(pk=message.pk).update(state=MessageState.GIVEN_UP, ended_at=lease.now())
+    log.info("notifications.message_empty", message=message.public_id)
+
+
+def _try_message(
+    lease: leases.RowLease,
+    target: NotificationTarget,
+    message: NotificationMessage,
+    events: Sequence[NotificationEvent],
+) -> bool:
     began, at = time.monotonic(), lease.now()
     try:
-        answer = _send(target, message, at)
+        answer = _send(target, message, events, at)
     except SecretError as error:
         failed = DeliveryFailed(error.message)
     except DeliveryFailed as refused:
@@ -206,11 +224,14 @@ def _record_failed(
 ) -> None:
     now = lease.now()
     state, ended_at = MessageState.WAITING, None
+    last_fault = _is_last_fault(message, failed)
     if failed.final:
         state, ended_at = MessageState.REFUSED, now
-    elif now - message.created_at > GIVEN_UP_AFTER:
+    elif last_fault or now - message.created_at > GIVEN_UP_AFTER:
         state, ended_at = MessageState.GIVEN_UP, now
-    pause_s = max(min(2.0 ** min(target.failures, 10), LONGEST_PAUSE_S), min(failed.retry_after_s, LONGEST_ASKED_S))
+    # Faults of ours are of one message: those of others before it make no pause longer.
+    failures = message.tries if failed.code == DeliveryErrorCode.FAULT else target.failures
+    pause_s = max(min(2.0 ** min(failures, 10), LONGEST_PAUSE_S), min(failed.retry_after_s, LONGEST_ASKED_S))
     with lease.write():
         NotificationMessage.objects.filter(pk=message.pk).update(
             state=state,
@@ -223,17 +244,24 @@ def _record_failed(
         NotificationTarget.objects.filter(pk=target.pk).update(
             failing_since=Coalesce("failing_since", now),
             failures=F("failures") + 1,
-            next_at=now + timedelta(seconds=0 if failed.final else pause_s),
+            next_at=now + timedelta(seconds=0 if failed.final or last_fault else pause_s),
         )
+
+
+def _is_last_fault(message: NotificationMessage, failed: DeliveryFailed) -> bool:
+    """Return whether the try was one of ``MOST_FAULTS``, and failed by a fault of ours like the one before it."""
+    again = failed.code == message.error_code == DeliveryErrorCode.FAULT
+    return again and message.tries + 1 >= MOST_FAULTS
 
 
 def _try_columns(now: datetime, began: float) -> dict[str, object]:
     return {"tries": F("tries") + 1, "tried_at": now, "took_ms": round(1000 * (time.monotonic() - began))}
 
 
-def _send(target: NotificationTarget, message: NotificationMessage, now: datetime) -> ReceiverAnswer:
+def _send(
+    target: NotificationTarget, message: NotificationMessage, events: Sequence[NotificationEvent], now: datetime
+) -> ReceiverAnswer:
     """Send in the format of the target's kind. Raises DeliveryFailed and SecretError."""
-    events = list(message.events.select_related("cluster").order_by("pk"))
     content = build_content(message, events)
     headers: dict[str, str] = {}
     url = target.address

@@ -16,8 +16,9 @@ from django.core import mail
 from pytest_django.fixtures import Settings
 
 from kafkadash.accounts.models import User
+from kafkadash.clusters.models import Cluster
 from kafkadash.notifications import delivery
-from kafkadash.notifications.delivery import claim_due, deliver, forget_old, queue_test
+from kafkadash.notifications.delivery import MOST_FAULTS, claim_due, deliver, forget_old, queue_test
 from kafkadash.notifications.errors import DeliveryErrorCode
 from kafkadash.notifications.guarded_http import is_allowed_address
 from kafkadash.notifications.models import (
@@ -227,6 +228,73 @@ class TestFailures:
         assert send(target) == 0
         assert (newest(target).error_code, newest(target).tries) == (DeliveryErrorCode.FAULT, 1)
         assert claim_due() == [], "a pause comes first"
+
+    def test_message_with_a_fault_of_ours__is_given_up_and_the_next_one_is_sent(
+        self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver
+    ) -> None:
+        target = make_target(receiver.url)
+        NotificationTarget.objects.update(failures=50)
+        tell("f-1")
+        route_events(datetime.now(UTC))
+        tell("f-2")
+        with mock.patch.object(delivery, "write_webhook", side_effect=ValueError):
+            assert [send(target) for _ in range(MOST_FAULTS)] == [0] * MOST_FAULTS
+            target.refresh_from_db()
+            first, second = target.messages.order_by("pk")
+            assert (first.state, first.error_code) == (MessageState.GIVEN_UP, DeliveryErrorCode.FAULT)
+            assert (second.state, second.tries) == (MessageState.WAITING, 0)
+            assert claim_due() == [target.pk], "no pause after that"
+            deliver(target.pk)
+            second.refresh_from_db()
+            target.refresh_from_db()
+            assert second.tried_at is not None
+            assert (target.next_at - second.tried_at).total_seconds() < 2
+        assert send(target) == 1
+        assert [event["subject_id"] for event in receiver.events] == ["f-2"]
+
+    def test_a_fault_of_ours_after_failures_of_the_receiver__is_tried_again(
+        self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver
+    ) -> None:
+        target = make_target(receiver.url)
+        receiver.answering = Answering.ERROR
+        tell()
+        for _ in range(MOST_FAULTS):
+            send(target)
+        with mock.patch.object(delivery, "write_webhook", side_effect=ValueError):
+            send(target)
+        assert newest(target).state == MessageState.WAITING
+
+    def test_message_about_a_removed_cluster__is_given_up_and_the_later_ones_are_sent(
+        self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver
+    ) -> None:
+        target = make_target(receiver.url)
+        receiver.answers.append((503, b"", {}))
+        tell("f-1")
+        assert send(target) == 0
+        tell("f-2")
+        tell("f-3", cluster="payments")
+        route_events(datetime.now(UTC))
+        Cluster.objects.get(slug="orders").delete()
+        empty, partly_gone = target.messages.order_by("pk")
+        assert send(target) == 1
+        empty.refresh_from_db()
+        assert (empty.state, empty.tries, empty.error_code) == (MessageState.GIVEN_UP, 1, DeliveryErrorCode.STATUS)
+        assert empty.ended_at is not None
+        assert newest(target).pk == partly_gone.pk
+        assert [event["subject_id"] for event in receiver.events] == ["f-1", "f-3"]
+
+    def test_refused_message__counts_as_failure_of_the_receiver_until_a_test_is_accepted(
+        self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver
+    ) -> None:
+        target = make_target(receiver.url)
+        receiver.answers.append((400, b"no", {}))
+        tell()
+        send(target)
+        assert NotificationTarget.objects.get().failing_since is not None
+        queue_test(target, new_user("alice"), datetime.now(UTC))
+        assert send(target) == 1
+        target.refresh_from_db()
+        assert (target.failing_since, target.failures) == (None, 0)
 
     def test_a_receiver_that_hangs_takes_no_longer_than_the_deadline(
         self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver, monkeypatch: pytest.MonkeyPatch
