@@ -30,6 +30,8 @@ MOST_SHOWN = 200
 SHORTEST_HIDDEN = 8
 """Characters from which a part of a URL is hidden in an answer: shorter ones are words."""
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_UNICAST = ipaddress.IPv6Network("2000::/3")
+"""The part of IPv6 that has public addresses (RFC 4291). Python takes others for public, such as site-local ones."""
 _LOOPBACK = (ipaddress.IPv4Address("127.0.0.1"), ipaddress.IPv6Address("::1"))
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -131,6 +133,8 @@ def is_allowed_address(address: Address, networks: Sequence[Network], *, public:
     own = _reached_address(address)
     if any(own in network for network in networks if network.version == own.version):
         return True
+    if isinstance(own, ipaddress.IPv6Address) and own not in _UNICAST:
+        return False
     return public and own.is_global and not own.is_multicast
 
 

@@ -344,13 +344,18 @@ class TestAddresses:
             ("fe80::1", False),
             ("::ffff:127.0.0.1", False),
             ("64:ff9b::a9fe:a9fe", False),
+            ("64:ff9b::808:808", True),
+            ("64:ff9b:1::a9fe:a9fe", False),
+            ("fec0::1", False),
+            ("fec0:20::9", True),
+            ("::7f00:1", False),
             ("2002:7f00:1::", False),
             ("10.20.0.9", True),
             ("::ffff:10.20.0.9", True),
         ],
     )
     def test_public_ones_and_those_of_allowed_networks(self, address: str, allowed: bool) -> None:
-        networks = [ipaddress.ip_network("10.20.0.0/16")]
+        networks = [ipaddress.ip_network("10.20.0.0/16"), ipaddress.ip_network("fec0:20::/32")]
         assert is_allowed_address(ipaddress.ip_address(address), networks) is allowed
 
     def test_without_tls_only_those_of_allowed_networks(self) -> None:
