@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.db.models import Count, Min, Prefetch
 from django.http import HttpRequest, HttpResponse
@@ -144,6 +145,7 @@ def notifications(request: HttpRequest) -> HttpResponse:
         "kinds": TargetKind.choices,
         "deliveries": _list_deliveries(None),
         "title": _write_title(len(targets), failing),
+        "linked": bool(settings.PUBLIC_URL),
     }
     return render(request, "notifications/list.html", context)
 

@@ -125,6 +125,15 @@ def test_the_key_is_shown_once(admin: Client, make_target: MakeTarget) -> None:
     assert target.secret not in admin.get(f"{LIST}{target.pk}/").content.decode()
 
 
+@pytest.mark.parametrize(("address", "notices"), [("", 1), ("https://kafkadash.test", 0)])
+def test_list__says_that_messages_have_no_links__where_there_is_no_public_url(
+    admin: Client, make_target: MakeTarget, settings: Settings, address: str, notices: int
+) -> None:
+    make_target()
+    settings.PUBLIC_URL = address
+    assert len(Page.read(admin.get(LIST)).find("#no-links")) == notices
+
+
 def test_hostile_names_are_shown_as_text(admin: Client, make_target: MakeTarget, tell: Tell) -> None:
     target = make_target()
     NotificationTarget.objects.update(name="<script>alert(1)</script>")
