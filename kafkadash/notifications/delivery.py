@@ -49,7 +49,7 @@ from kafkadash.notifications.payloads import (
     write_teams,
     write_webhook,
 )
-from kafkadash.notifications.routing import new_message_id
+from kafkadash.notifications.routing import list_first_items, new_message_id
 
 log = structlog.get_logger(__name__)
 
@@ -335,23 +335,15 @@ def _describe_mail_failure(error: OSError) -> str:
 def _find_incident(
     target: NotificationTarget, message: NotificationMessage, events: Sequence[NotificationEvent]
 ) -> str:
-    """Return PagerDuty's key of the incident: that of the message by which the first finding was opened.
+    """Return PagerDuty's key of the incident: that of the message which told of the finding first.
 
     One finding's incident has the finding's id, that of a digest the digest's.
     """
     if message.digest:
         return message.public_id
-    event = events[-1]
-    opened = (
-        NotificationItem.objects.filter(
-            target=target, event__subject=event.subject, event__subject_id=event.subject_id, delivery__digest=True
-        )
-        .exclude(delivery=message)
-        .order_by("pk")
-        .values_list("delivery__public_id", flat=True)
-        .first()
-    )
-    return opened or event.subject_id
+    subject = events[-1].subject_id
+    first = list_first_items(target, [subject]).values_list("delivery__public_id", "delivery__digest").first()
+    return first[0] if first and first[1] else subject
 
 
 def build_content(message: NotificationMessage, events: Sequence[NotificationEvent]) -> MessageContent:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Count, Max, Q
+from django.db.models import Count, Max, Q, QuerySet
 
 from kafkadash.notifications.models import (
     CAUSE_MARK,
@@ -29,7 +29,8 @@ from kafkadash.notifications.rules import STORM_WITHIN, RouteFilter, RouteHours,
 MOST_EVENTS = 5_000
 """Events that are routed in one transaction; the next second takes the others."""
 
-_OPENING = (EventStep.OPENED, EventStep.ESCALATED)
+_TELLING = (EventStep.OPENED, EventStep.ESCALATED, EventStep.UNACKNOWLEDGED)
+"""Steps by which a receiver comes to know of a finding: its closing follows them."""
 
 
 def filter_of(route: NotificationRoute) -> RouteFilter:
@@ -86,7 +87,7 @@ class _RouteTable:
         own = [each for each in events if each.subject == EventSubject.FINDING]
         causes = {each.cause for each in own if each.cause}
         subjects = {each.subject_id for each in own} | causes
-        told = Q(event__subject=EventSubject.FINDING, event__subject_id__in=subjects, event__step__in=_OPENING)
+        told = Q(event__subject=EventSubject.FINDING, event__subject_id__in=subjects, event__step__in=_TELLING)
         if changes := [cause.removeprefix(CAUSE_MARK) for cause in causes if cause.startswith(CAUSE_MARK)]:
             told |= Q(event__subject=EventSubject.CHANGE, event__subject_id__in=changes, event__step=EventStep.ENDED)
         informed: dict[str, dict[int, NotificationRoute]] = defaultdict(dict)
@@ -110,7 +111,7 @@ class _RouteTable:
             for route, wanted in routes:
                 if self._takes(wanted, event):
                     found.append(route)
-                    if event.step in (*_OPENING, EventStep.ENDED):
+                    if event.step in (*_TELLING, EventStep.ENDED):
                         self.informed[_name_informed(event.subject, event.subject_id)][target] = route
                     break
         return found
@@ -137,9 +138,8 @@ def _store_messages(chosen: Mapping[NotificationRoute, Sequence[NotificationEven
     messages: list[NotificationMessage] = []
     items: list[NotificationItem] = []
     for route, taken in chosen.items():
-        events = _drop_early_closings(route.target, taken)
         own_held = held.get(route.pk)
-        alone, others = _part_closings(route.target, events, own_held)
+        alone, others = _part_events(route.target, taken, own_held)
         parts: list[tuple[Sequence[NotificationEvent], datetime | None]] = [([event], None) for event in alone]
         if own_held is not None:
             items += [_item(own_held, event) for event in others]
@@ -155,53 +155,76 @@ def _store_messages(chosen: Mapping[NotificationRoute, Sequence[NotificationEven
     NotificationItem.objects.bulk_create(items, batch_size=1_000)
 
 
+@dataclass(frozen=True, slots=True)
+class _FirstDelivery:
+    """Message by which a receiver was told of a finding first. In PagerDuty it opened the incident of the finding."""
+
+    number: int
+    digest: bool
+
+
+def _load_first_deliveries(target: NotificationTarget, subjects: Iterable[str]) -> dict[str, _FirstDelivery]:
+    rows = list_first_items(target, subjects).values_list("event__subject_id", "delivery_id", "delivery__digest")
+    found: dict[str, _FirstDelivery] = {}
+    for subject, number, digest in rows:
+        found.setdefault(subject, _FirstDelivery(number, digest))
+    return found
+
+
+def list_first_items(target: NotificationTarget, subjects: Iterable[str]) -> QuerySet[NotificationItem]:
+    """Return what told a receiver of these findings, oldest first; closings are left out."""
+    told = NotificationItem.objects.filter(
+        target=target,
+        event__subject=EventSubject.FINDING,
+        event__subject_id__in=set(subjects),
+        event__step__in=_TELLING,
+    )
+    return told.order_by("pk")
+
+
+def _part_events(
+    target: NotificationTarget, events: Sequence[NotificationEvent], held: NotificationMessage | None
+) -> tuple[list[NotificationEvent], list[NotificationEvent]]:
+    """Return events that are sent alone, because PagerDuty has an incident of their finding, and the other events.
+
+    An event whose opening is held is told with it.
+    """
+    if target.kind != TargetKind.PAGERDUTY:
+        return [], list(events)
+    first = _load_first_deliveries(target, (event.subject_id for event in events))
+    if held is not None:
+        first = {subject: own for subject, own in first.items() if own.number != held.pk}
+    later = [event for event in events if event.subject_id in first]
+    return _drop_early_closings(target, later, first), [event for event in events if event.subject_id not in first]
+
+
 def _drop_early_closings(
-    target: NotificationTarget, events: Sequence[NotificationEvent]
-) -> Sequence[NotificationEvent]:
+    target: NotificationTarget, events: Sequence[NotificationEvent], first: Mapping[str, _FirstDelivery]
+) -> list[NotificationEvent]:
     """Leave out closings that would resolve an incident of PagerDuty too early.
 
     Findings that a digest opened share one incident: the last one that closes resolves it.
     """
     closed = {event.subject_id for event in events if event.step == EventStep.CLOSED}
-    if target.kind != TargetKind.PAGERDUTY or not closed:
-        return events
-    openings = NotificationItem.objects.filter(target=target, event__step__in=_OPENING, delivery__digest=True)
-    digest_of = dict(
-        openings.filter(event__subject_id__in=closed).order_by("-pk").values_list("event__subject_id", "delivery_id")
-    )
+    digest_of = {subject: first[subject].number for subject in closed if first[subject].digest}
+    if not digest_of:
+        return list(events)
+    items = NotificationItem.objects.filter(delivery__in=set(digest_of.values()), event__step__in=_TELLING)
+    told = _load_first_deliveries(target, items.values_list("event__subject_id", flat=True))
     members: dict[int, set[str]] = defaultdict(set)
-    for digest, subject in openings.filter(delivery__in=set(digest_of.values())).values_list(
-        "delivery_id", "event__subject_id"
-    ):
-        members[digest].add(subject)
-    everyone = {subject for own in members.values() for subject in own}
+    for subject, own in told.items():
+        members[own.number].add(subject)
     over = set(
-        NotificationEvent.objects.filter(subject_id__in=everyone, step=EventStep.CLOSED).values_list(
-            "subject_id", flat=True
-        )
+        NotificationEvent.objects.filter(
+            subject=EventSubject.FINDING, subject_id__in=told, step=EventStep.CLOSED
+        ).values_list("subject_id", flat=True)
     )
-    last = {digest: max(own & closed) for digest, own in members.items() if own <= over and own & closed}
+    last = {max(own & closed) for own in members.values() if own <= over and own & closed}
     return [
         event
         for event in events
-        if event.step != EventStep.CLOSED
-        or event.subject_id not in digest_of
-        or last.get(digest_of[event.subject_id]) == event.subject_id
+        if event.step != EventStep.CLOSED or event.subject_id not in digest_of or event.subject_id in last
     ]
-
-
-def _part_closings(
-    target: NotificationTarget, events: Sequence[NotificationEvent], held: NotificationMessage | None
-) -> tuple[list[NotificationEvent], list[NotificationEvent]]:
-    """Return closings that are sent alone, because each resolves an incident of PagerDuty, and the other events.
-
-    A closing whose opening is held is told with it.
-    """
-    if target.kind != TargetKind.PAGERDUTY:
-        return [], list(events)
-    waits = set(held.events.values_list("subject_id", flat=True)) if held else set()
-    alone = [event for event in events if event.step == EventStep.CLOSED and event.subject_id not in waits]
-    return alone, [event for event in events if event not in alone]
 
 
 def _split_events(

@@ -82,6 +82,17 @@ class TestRouting:
         steps = [event.step for message in target.messages.order_by("pk") for event in message.events.all()]
         assert steps == [EventStep.ESCALATED, EventStep.CLOSED]
 
+    def test_a_receiver_that_was_told_of_the_end_of_an_acknowledgement__is_sent_the_closing(
+        self, make_target: MakeTarget, tell: Tell
+    ) -> None:
+        tell()
+        route_events(NOW)
+        target = make_target()
+        for step in (EventStep.UNACKNOWLEDGED, EventStep.CLOSED):
+            tell(step=step)
+            route_events(NOW)
+        assert [message.events.get().step for message in target.messages.order_by("pk")] == ["unacknowledged", "closed"]
+
     def test_nothing_is_sent_to_a_disabled_receiver(self, make_target: MakeTarget, tell: Tell) -> None:
         target = make_target()
         NotificationTarget.objects.update(enabled=False)
@@ -131,6 +142,49 @@ class TestStorms:
         assert (opened["event_action"], closed["event_action"]) == ("trigger", "resolve")
         assert opened["dedup_key"] == closed["dedup_key"]
 
+    def test_pagerduty__a_finding_stays_in_the_incident_that_it_opened(
+        self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver, settings: Settings
+    ) -> None:
+        settings.PAGERDUTY_URL = receiver.url
+        target = make_target("k" * 32, TargetKind.PAGERDUTY)
+        tell("f-1")
+        send(target)
+        NotificationMessage.objects.update(send_at=NOW)
+        tell("f-1", EventStep.ESCALATED)
+        for number in range(STORM_EVENTS + 1):
+            tell(f"g-{number}")
+        send(target)
+        digest = target.messages.get(digest=True).public_id
+        tell("g-0", EventStep.ESCALATED)
+        tell("f-1", EventStep.CLOSED)
+        send(target)
+        for number in range(STORM_EVENTS + 1):
+            tell(f"g-{number}", EventStep.CLOSED)
+        send(target)
+        told = [(document["event_action"], document["dedup_key"]) for _, document in receiver.requests]
+        steps = [("trigger", "f-1"), ("trigger", digest), ("trigger", digest), ("resolve", "f-1"), ("resolve", digest)]
+        assert sorted(told) == sorted([("trigger", "f-1"), *steps])
+        assert told[-2:] == steps[-2:]
+
+    def test_pagerduty__findings_that_close_while_their_digest_is_held__are_no_incident(
+        self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver, settings: Settings
+    ) -> None:
+        settings.PAGERDUTY_URL = receiver.url
+        target = make_target("k" * 32, TargetKind.PAGERDUTY)
+        tell("f-0")
+        send(target)
+        names = [f"f-{number}" for number in range(1, STORM_EVENTS + 2)]
+        for step in (EventStep.OPENED, EventStep.CLOSED):
+            for name in names:
+                tell(name, step)
+            send(target)
+        digest = target.messages.get(digest=True)
+        assert (digest.state, digest.events.count()) == (MessageState.HELD, 2 * len(names))
+        NotificationMessage.objects.update(send_at=NOW)
+        send(target)
+        told = [(document["event_action"], document["dedup_key"]) for _, document in receiver.requests]
+        assert told == [("trigger", "f-0"), ("resolve", digest.public_id)]
+
 
 class TestFormats:
     def test_webhooks_are_signed(self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver) -> None:
@@ -161,6 +215,17 @@ class TestFormats:
         told = [(document["event_action"], document["dedup_key"]) for _, document in receiver.requests]
         assert told == [("trigger", "f-1"), ("trigger", "f-2"), ("resolve", "f-1")]
         assert receiver.requests[0][1]["payload"]["severity"] == "critical"
+
+    def test_pagerduty__opening_and_closing_of_one_second__are_sent_in_order(
+        self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver, settings: Settings
+    ) -> None:
+        settings.PAGERDUTY_URL = receiver.url
+        target = make_target("k" * 32, TargetKind.PAGERDUTY)
+        tell()
+        tell(step=EventStep.CLOSED)
+        assert send(target) == 2
+        told = [(document["event_action"], document["dedup_key"]) for _, document in receiver.requests]
+        assert told == [("trigger", "f-1"), ("resolve", "f-1")]
 
     def test_mail(self, make_target: MakeTarget, tell: Tell, settings: Settings) -> None:
         settings.EMAIL_FROM = "kafkadash <kafka@example.com>"
