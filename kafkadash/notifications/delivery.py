@@ -19,7 +19,7 @@ import structlog
 from django.conf import settings
 from django.core.mail import EmailMessage, get_connection
 from django.db import transaction
-from django.db.models import F
+from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Coalesce
 from django.urls import reverse
 
@@ -137,15 +137,23 @@ def queue_test(target: NotificationTarget, person: User, now: datetime) -> Notif
 def forget_old(now: datetime) -> int:
     """Delete messages and events that are older than ``KEEP_NOTIFICATIONS_HOURS``; return how many messages.
 
-    What waits for a disabled target is given up as what its receiver does not accept.
+    A message that told of a finding stays until the finding has been closed for so long: by it, the closing finds its
+    receivers. What waits for a disabled target is given up as what its receiver does not accept.
     """
     waiting = NotificationMessage.objects.filter(state__in=_OPEN_STATES, created_at__lt=now - GIVEN_UP_AFTER)
     waiting.filter(target__enabled=False).update(state=MessageState.GIVEN_UP, ended_at=now)
     before = now - timedelta(hours=settings.KEEP_NOTIFICATIONS_HOURS)
-    old = NotificationMessage.objects.filter(created_at__lt=before).exclude(state__in=_OPEN_STATES)
+    findings = Q(event__subject=EventSubject.FINDING)
+    closings = NotificationEvent.objects.filter(subject=EventSubject.FINDING, step=EventStep.CLOSED)
+    over = closings.filter(subject_id=OuterRef("event__subject_id"), recorded_at__lt=before)
+    told = NotificationItem.objects.filter(findings, ~Exists(over), delivery=OuterRef("pk"))
+    old = NotificationMessage.objects.filter(~Exists(told), created_at__lt=before).exclude(state__in=_OPEN_STATES)
     _, by_model = old.delete()
+    # The closing of a finding stays with those of the others that one message told of.
+    kept = NotificationItem.objects.filter(findings, event__subject_id=OuterRef("subject_id"))
+    closes = Q(subject=EventSubject.FINDING, step=EventStep.CLOSED)
     events = NotificationEvent.objects.filter(recorded_at__lt=before, routed=True, items=None)
-    events.delete()
+    events.exclude(closes & Exists(kept)).delete()
     return by_model.get(NotificationMessage._meta.label, 0)
 
 

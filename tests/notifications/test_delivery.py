@@ -467,6 +467,40 @@ def test_a_test_message_goes_to_a_disabled_receiver_as_well(make_target: MakeTar
     assert receiver.events[0]["step"] == EventStep.TESTED
 
 
+def make_old(**columns: Any) -> None:
+    """Let all messages, and events with these columns, be older than they are kept."""
+    long_ago = datetime.now(UTC) - timedelta(days=60)
+    NotificationMessage.objects.update(created_at=long_ago)
+    NotificationEvent.objects.filter(**columns).update(recorded_at=long_ago)
+
+
+def test_message_about_a_finding__is_kept_until_the_closing_is_as_old(
+    make_target: MakeTarget, tell: Tell, receiver: LocalReceiver
+) -> None:
+    target = make_target(receiver.url)
+    tell("f-1")
+    tell("f-2")
+    send(target)
+    tell("f-1", EventStep.CLOSED)
+    send(target)
+    make_old()
+    assert forget_old(datetime.now(UTC)) == 1, "the message of the closing"
+    assert set(NotificationEvent.objects.values_list("subject_id", "step")) == {
+        ("f-1", EventStep.OPENED),
+        ("f-2", EventStep.OPENED),
+        ("f-1", EventStep.CLOSED),
+    }
+    tell("f-2", EventStep.CLOSED)
+    assert send(target) == 1
+    assert receiver.events[-1]["step"] == EventStep.CLOSED
+    make_old(step=EventStep.OPENED)
+    assert forget_old(datetime.now(UTC)) == 0
+    make_old()
+    assert forget_old(datetime.now(UTC)) == 2
+    forget_old(datetime.now(UTC))
+    assert NotificationEvent.objects.count() == 0
+
+
 def test_old_messages_are_forgotten_and_open_ones_stay(
     make_target: MakeTarget, tell: Tell, receiver: LocalReceiver
 ) -> None:
@@ -476,11 +510,12 @@ def test_old_messages_are_forgotten_and_open_ones_stay(
     receiver.answers.append((500, b"", {}))
     tell("f-2")
     send(target)
+    tell("f-1", EventStep.CLOSED)
+    route_events(datetime.now(UTC))
+    target.messages.filter(events__step=EventStep.CLOSED).update(state=MessageState.SENT)
     now = datetime.now(UTC)
-    long_ago = now - timedelta(days=60)
-    NotificationMessage.objects.update(created_at=long_ago)
-    NotificationEvent.objects.update(recorded_at=long_ago)
-    assert forget_old(now) == 1
+    make_old()
+    assert forget_old(now) == 2
     assert [event.subject_id for event in NotificationEvent.objects.all()] == ["f-2"]
     NotificationMessage.objects.update(created_at=now - timedelta(days=2))
     forget_old(now)
