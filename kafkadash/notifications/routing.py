@@ -47,9 +47,10 @@ def filter_of(route: NotificationRoute) -> RouteFilter:
 def route_events(now: datetime) -> int:
     """Bind events that wait to messages, in one transaction; return how many there were.
 
-    A closing goes to the receivers that were sent the opening, whatever the hour. An event of a consequence goes only
-    to those that were not told of its cause, and a finding about a change that failed only to those that were not told
-    of its end. Events are left for later until their ``hold_until``. Takes one query where none waits.
+    A closing goes to the receivers that were sent the opening, whatever the hour; where one is disabled, it waits. An
+    event of a consequence goes only to those that were not told of its cause, and a finding about a change that failed
+    only to those that were not told of its end. Events are left for later until their ``hold_until``. Takes one query
+    where none waits.
     """
     with transaction.atomic():
         due = Q(hold_until=None) | Q(hold_until__lte=now)
@@ -57,7 +58,7 @@ def route_events(now: datetime) -> int:
         events = list(waiting.select_for_update(skip_locked=True, no_key=True)[:MOST_EVENTS])
         if not events:
             return 0
-        routes = NotificationRoute.objects.filter(target__enabled=True).select_related("target").order_by("pk")
+        routes = NotificationRoute.objects.select_related("target").order_by("pk")
         table = _RouteTable.load(list(routes), events, now)
         chosen: dict[NotificationRoute, list[NotificationEvent]] = defaultdict(list)
         # Whoever is told of a cause in this second is not told of its consequences.
@@ -106,7 +107,7 @@ class _RouteTable:
         told = self.informed[event.cause] if event.cause else {}
         again = self.informed[event.subject_id] if event.step == EventStep.OPENED else {}
         for target, routes in self.filters.items():
-            if target in told or target in again:
+            if target in told or target in again or not routes[0][0].target.enabled:
                 continue
             for route, wanted in routes:
                 if self._takes(wanted, event):

@@ -93,6 +93,23 @@ class TestRouting:
             route_events(NOW)
         assert [message.events.get().step for message in target.messages.order_by("pk")] == ["unacknowledged", "closed"]
 
+    def test_closing__for_a_receiver_that_is_disabled__waits_until_it_is_enabled(
+        self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver
+    ) -> None:
+        target = make_target(receiver.url)
+        tell("f-1")
+        send(target)
+        NotificationTarget.objects.update(enabled=False)
+        tell("f-1", EventStep.CLOSED)
+        tell("f-2")
+        assert send(target) == 0
+        NotificationTarget.objects.update(enabled=True)
+        assert send(target) == 1
+        assert [(event["subject_id"], event["step"]) for event in receiver.events] == [
+            ("f-1", EventStep.OPENED),
+            ("f-1", EventStep.CLOSED),
+        ]
+
     def test_nothing_is_sent_to_a_disabled_receiver(self, make_target: MakeTarget, tell: Tell) -> None:
         target = make_target()
         NotificationTarget.objects.update(enabled=False)
