@@ -197,7 +197,7 @@ def _list_events(
     )
     told = _told_alone(stay)
     for row in sorted(rows.opened, key=lambda each: (each.cause_id is not None, each.rank, each.scope)):
-        if not _is_told(row) or only_began(row):
+        if not _is_told(row):
             continue
         held = facts is not None and row.cause_id is None and may_follow(FindingKind(row.kind), facts)
         yield from _list_openings(cluster, row, rows, now + HELD_BACK if held else None)
@@ -207,7 +207,7 @@ def _list_events(
     for row in (each for each in rows.escalated if each not in late):
         yield _build_event(cluster, row, EventStep.ESCALATED, row.seen_at, rows)
     for row in rows.lapsed:
-        if row.cause_run is None:
+        if row.cause_run is None and not only_began(row):
             yield _build_event(cluster, row, EventStep.UNACKNOWLEDGED, now, rows)
     for row, at in rows.closed:
         if not only_began(row):
@@ -216,7 +216,7 @@ def _list_events(
 
 def _is_told(row: Finding) -> bool:
     """Return whether receivers are told that it opened: nothing says that it is expected, and it is not silenced."""
-    return row.cause_run is None and row.quiet_id is None
+    return row.cause_run is None and row.quiet_id is None and not only_began(row)
 
 
 def _build_event(
