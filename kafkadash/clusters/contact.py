@@ -70,9 +70,12 @@ class ClusterContact:
 
 
 def judge_contact(cluster: Cluster, runs: Iterable[RefreshRun], now: datetime) -> ClusterContact:
-    """The newest answer of any kind counts as contact; a failure of the metadata is what its messages tell."""
+    """The newest answer of any kind counts as contact; a failure of the metadata is what its messages tell.
+
+    Probes of the canary do not count: one that no broker answered has a result too.
+    """
     known = list(runs)
-    answered = [run.succeeded_at for run in known if run.succeeded_at]
+    answered = [run.succeeded_at for run in known if run.succeeded_at and run.kind != "canary"]
     metadata = next((run for run in known if run.kind == "metadata"), None)
     interval = metadata.interval_s if metadata else 30.0
     state, word, messages = _judge_state(cluster, metadata, max(answered, default=None), interval, now)

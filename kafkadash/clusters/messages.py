@@ -223,7 +223,8 @@ KAFKA_MESSAGES: Mapping[KafkaErrorCode, MessageTemplate] = {
         "Kerberos (GSSAPI) is not supported.", "Use a listener with {known}, or with client certificates."
     ),
     KafkaErrorCode.CANARY_UNREACHABLE: MessageTemplate(
-        "No broker answered the canary ({detail}).", "See the ages of other data: those say whether Kafka answers."
+        "The canary's client could not connect ({detail}).",
+        "Check the cluster's credentials and certificates. Nothing is probed until it connects.",
     ),
     KafkaErrorCode.CANARY_OF_OTHER_CLUSTER: MessageTemplate(
         "The canary reached Kafka cluster {found!r} instead of {expected!r}, and wrote nothing.",

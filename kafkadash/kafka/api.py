@@ -1014,10 +1014,14 @@ class PartitionProbe:
 
 @dataclass(frozen=True, slots=True)
 class CanaryAnswer:
-    """``partitions`` is empty for a topic that does not exist. ``taken_at``: seconds since the epoch."""
+    """``partitions`` is empty for a topic that does not exist. ``taken_at``: seconds since the epoch.
+
+    ``silence`` is librdkafka's name of the error where no broker answered: nothing is known of the topic then.
+    """
 
     partitions: Mapping[int, PartitionProbe]
     taken_at: float
+    silence: str = ""
 
 
 @dataclass(frozen=True, slots=True)

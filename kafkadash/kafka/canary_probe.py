@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +37,16 @@ WAIT_S = 0.05
 """Longest single wait for a record or for an answer; a record that comes ends it."""
 CONNECTED_S = 1.0
 GOODBYE_S = 2.0
-PARTITION_EOF = KafkaError._PARTITION_EOF  # noqa: SLF001  librdkafka's own codes have such names
+_SILENCES = frozenset(
+    {
+        KafkaError._TRANSPORT,  # noqa: SLF001  librdkafka's own codes have such names
+        KafkaError._TIMED_OUT,  # noqa: SLF001
+        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+        KafkaError._RESOLVE,  # noqa: SLF001
+    }
+)
+"""Errors of connections that any client would meet; of others, such as a refused login, the cause may be here."""
+PARTITION_EOF = KafkaError._PARTITION_EOF  # noqa: SLF001
 _FIRST, _SECOND = b"w", b"m"
 
 
@@ -97,14 +106,19 @@ def _build_token_callback(connection: ClusterConnection) -> Callable[[str], tupl
 def probe_partitions(connection: ClusterConnection, kafka_id: str, topic: str, *, deadline: float) -> CanaryAnswer:
     """Measure every partition of a topic at the same time; returns within ``deadline`` seconds and little more.
 
-    Raises NotSupported as ``client_settings`` does, KafkaUnreachable where no broker answers or another cluster than
-    ``kafka_id`` does, NotAuthorized, and KafkaFailure where there is no access token or no client can be made.
+    Raises NotSupported as ``client_settings`` does, TokenUnavailable, and KafkaUnreachable where another cluster than
+    ``kafka_id`` answers, the topic may not be read, no client can be made, or brokers and client do not get on.
     """
     until = time.monotonic() + deadline
+    met: list[KafkaError] = []
     settings = client_settings(connection)
-    with _producer_of(settings, deadline) as producer:
+    with _producer_of({**settings, "error_cb": met.append}, deadline) as producer:
         taken_at = clock.seconds()
-        probes = _read_leaders(producer, kafka_id, topic, deadline / 2)
+        try:
+            probes = _read_leaders(producer, kafka_id, topic, deadline / 2)
+        except KafkaException as error:
+            producer.poll(0)  # the errors of connections are told now
+            return CanaryAnswer({}, taken_at, _name_silence(error, met))
         led = [partition for partition, probe in probes.items() if probe.fault is None]
         if led:
             with _consumer_of(settings, topic, led) as consumer:
@@ -140,11 +154,18 @@ def _name_error(error: KafkaException) -> str:
     return str(own.name()) if isinstance(own, KafkaError) else type(error).__name__
 
 
+def _name_silence(error: KafkaException, met: Sequence[KafkaError]) -> str:
+    """Return the name of the error where no broker answers; raises KafkaUnreachable where the cause may be here."""
+    told = [*met, *(each for each in error.args[:1] if isinstance(each, KafkaError))]
+    ours = next((each for each in told if each.code() not in _SILENCES), None)
+    if ours is not None or not told:
+        detail = _name_error(error) if ours is None else str(ours.name())
+        raise KafkaUnreachable(KafkaErrorCode.CANARY_UNREACHABLE, detail=detail) from None
+    return _name_error(error)
+
+
 def _read_leaders(producer: Producer, kafka_id: str, topic: str, seconds: float) -> dict[int, PartitionProbe]:
-    try:
-        metadata = producer.list_topics(topic, timeout=seconds)
-    except KafkaException as error:
-        raise KafkaUnreachable(KafkaErrorCode.CANARY_UNREACHABLE, detail=_name_error(error)) from None
+    metadata = producer.list_topics(topic, timeout=seconds)
     if kafka_id and metadata.cluster_id != kafka_id:
         raise KafkaUnreachable(KafkaErrorCode.CANARY_OF_OTHER_CLUSTER, expected=kafka_id, found=metadata.cluster_id)
     told = metadata.topics.get(topic)

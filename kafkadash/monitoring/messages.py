@@ -116,6 +116,10 @@ COLLECTION_MESSAGES: Mapping[Code, MessageTemplate] = {
 _BROKER = "See the broker's page and its log."
 
 CANARY_MESSAGES: Mapping[CanaryReason, MessageTemplate] = {
+    CanaryReason.NO_ANSWER: MessageTemplate(
+        "No broker of the cluster answered ({detail}).",
+        "See the ages of other data: those say whether Kafka answers.",
+    ),
     CanaryReason.NO_PARTITION: MessageTemplate(
         "No partition of the canary topic has the broker as preferred leader.",
         "Add a partition for it, or move one to it.",

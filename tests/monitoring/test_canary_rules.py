@@ -29,7 +29,7 @@ FAILED = CanaryReading(CanaryState.FAILED, code=CanaryReason.NOT_WRITTEN)
     [
         (PartitionProbe(1, (1, 2), 0.004, 0.005), CanaryState.MEASURED, ""),
         (PartitionProbe(2, (1, 2), 0.004, 0.005), CanaryState.NOT_MEASURED, CanaryReason.LED_ELSEWHERE),
-        (PartitionProbe(None, (1,), fault=ProbeFault.NO_LEADER), CanaryState.NOT_MEASURED, CanaryReason.NO_LEADER),
+        (PartitionProbe(None, (1,), fault=ProbeFault.NO_LEADER), CanaryState.FAILED, CanaryReason.NO_LEADER),
         (PartitionProbe(2, (2, 1), 0.004, 0.005), CanaryState.NOT_MEASURED, CanaryReason.NO_PARTITION),
         (PartitionProbe(1, (1,), fault=ProbeFault.NOT_READABLE), CanaryState.FAILED, CanaryReason.NOT_READABLE),
         (PartitionProbe(1, (1,), fault=ProbeFault.NOT_WRITTEN), CanaryState.FAILED, CanaryReason.NOT_WRITTEN),

@@ -151,7 +151,7 @@ def whole_page() -> str:
         message_section("Topics: why an item does not fit", TOPIC_MESSAGES),
         message_section("Consumer groups: why an item does not fit", GROUP_CHANGE_MESSAGES),
         message_section("Brokers: why an item does not fit", BROKER_LIFE_MESSAGES),
-        message_section("Canary: why a broker is not measured", CANARY_MESSAGES),
+        message_section("Canary: why a broker failed or is not measured", CANARY_MESSAGES),
         message_section("Open transactions: why one is not judged", TRANSACTION_MESSAGES),
         message_section("Cancels: why an item does not fit, or needs nothing", CANCEL_MESSAGES),
         message_section("Throttle removals: why an item does not fit", REMOVAL_MESSAGES),

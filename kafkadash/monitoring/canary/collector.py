@@ -8,7 +8,7 @@ from __future__ import annotations
 from kafkadash.kafka.api import NotSupported
 from kafkadash.kafka.connect import run_canary
 from kafkadash.kafka.errors import KafkaErrorCode
-from kafkadash.monitoring.canary.rules import TOPIC, judge_probes
+from kafkadash.monitoring.canary.rules import TOPIC, judge_probes, judge_silence
 from kafkadash.monitoring.collectors import CollectContext, CollectedFacts, to_utc
 from kafkadash.monitoring.models import BrokerState, CanaryPoint
 
@@ -16,14 +16,18 @@ LONGEST_S = 5.0
 
 
 def read(asking: CollectContext) -> CollectedFacts:
-    """Raises KafkaFailure where no broker answers, and NotSupported on a cluster that is read-only here."""
+    """Raises NotSupported on a cluster that is read-only here, and KafkaFailure as ``probe_partitions`` does.
+
+    Where no broker answers, each of the known ones failed; of a failure that may be ours nothing is stored.
+    """
     cluster = asking.cluster
     if cluster.read_only:
         raise NotSupported(KafkaErrorCode.CANARY_OF_READ_ONLY)
     asking.step()
     answer = run_canary(cluster.connection(), cluster.kafka_id, TOPIC, deadline=min(LONGEST_S, asking.deadline))
     brokers = BrokerState.objects.filter(cluster=cluster, gone_at=None).values_list("broker_id", flat=True)
-    readings = judge_probes(answer.partitions, brokers)
+    silence = answer.silence
+    readings = judge_silence(silence, brokers) if silence else judge_probes(answer.partitions, brokers)
     point = CanaryPoint(
         cluster=cluster,
         taken_at=to_utc(answer.taken_at),

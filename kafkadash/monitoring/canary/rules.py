@@ -1,7 +1,8 @@
 """Judgement of canary probes: which partition stands for which broker, and what the samples of a broker add up to.
 
 A broker is measured by the first partition of which it is the preferred leader, and only while it leads it: a record
-that another broker took says nothing about this one.
+that another broker took says nothing about this one. Where nobody leads the partition, or no broker answers, clients
+cannot write either: that is a failure of the broker.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ class CanaryState(StrEnum):
 
 
 class CanaryReason(StrEnum):
-    """Codes of why a broker was not measured, or failed; the values are stored."""
+    """Codes of why a broker was not measured (no partition, led elsewhere), or failed; the values are stored."""
 
+    NO_ANSWER = "canary-no-answer"
     NO_PARTITION = "canary-no-partition"
     LED_ELSEWHERE = "canary-led-elsewhere"
     NO_LEADER = "canary-no-leader"
@@ -81,11 +83,17 @@ def judge_probes(probes: Mapping[int, PartitionProbe], brokers: Iterable[int]) -
     return {broker: _judge_probe(broker, own.get(broker)) for broker in brokers}
 
 
+def judge_silence(name: str, brokers: Iterable[int]) -> dict[int, CanaryReading]:
+    """Return a failure of each broker, from a probe that none answered; ``name`` is librdkafka's of the error."""
+    failed = CanaryReading(CanaryState.FAILED, code=CanaryReason.NO_ANSWER.value, detail=name)
+    return dict.fromkeys(brokers, failed)
+
+
 def _judge_probe(broker: int, probe: PartitionProbe | None) -> CanaryReading:
     if probe is None:
         return CanaryReading(CanaryState.NOT_MEASURED, code=CanaryReason.NO_PARTITION.value)
     if probe.leader is None:
-        return CanaryReading(CanaryState.NOT_MEASURED, code=CanaryReason.NO_LEADER.value)
+        return CanaryReading(CanaryState.FAILED, code=CanaryReason.NO_LEADER.value)
     if probe.leader != broker:
         return CanaryReading(CanaryState.NOT_MEASURED, code=CanaryReason.LED_ELSEWHERE.value, detail=str(probe.leader))
     written, consumed = _as_ms(probe.written_s), _as_ms(probe.consumed_s)
