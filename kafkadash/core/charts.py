@@ -136,7 +136,10 @@ class ChartSpec:
 
 @dataclass(frozen=True, slots=True)
 class ChartTableRow:
-    """The largest values from ``at`` on, in the order of the lines; '' where none is known. ``events``: its marks."""
+    """The largest or smallest values from ``at`` on, in the order of the lines; '' where none is known.
+
+    ``events``: its marks.
+    """
 
     at: datetime
     values: Sequence[str]
@@ -148,6 +151,7 @@ class ChartPanel:
     """A chart with its text, its table and its own id, as ``_chart.html`` shows it.
 
     ``note`` names the source of the figures and what they leave out. ``empty``: what to show where nothing is known.
+    ``picked``: which value of an interval ``rows`` have, the largest or the smallest.
     """
 
     key: str
@@ -157,16 +161,28 @@ class ChartPanel:
     rows: Sequence[ChartTableRow] = field(default_factory=list)
     note: str = ""
     empty: str = ""
+    picked: Literal["largest", "smallest"] = "largest"
 
 
 def largest_rows(spec: ChartSpec, cell: Callable[[float], str]) -> list[ChartTableRow]:
     """Return the table twin: the largest value of each line in equal parts of the time, the newest first."""
+    return _pick_rows(spec, cell, max)
+
+
+def smallest_rows(spec: ChartSpec, cell: Callable[[float], str]) -> list[ChartTableRow]:
+    """Return the table twin of a chart in which low values are the trouble, such as availability."""
+    return _pick_rows(spec, cell, min)
+
+
+def _pick_rows(
+    spec: ChartSpec, cell: Callable[[float], str], pick: Callable[[Sequence[float]], float]
+) -> list[ChartTableRow]:
     step, rows = max(1, math.ceil(len(spec.times) / TABLE_ROWS)), []
     for start in range(0, len(spec.times), step):
         texts = []
         for line in spec.lines:
             known = [value for value in line.values[start : start + step] if value is not None]
-            texts.append(cell(max(known)) if known else "")
+            texts.append(cell(pick(known)) if known else "")
         begin = spec.times[start]
         end = spec.times[start + step] if start + step < len(spec.times) else math.inf
         labels = [mark.label for mark in spec.marks if begin <= mark.at < end]

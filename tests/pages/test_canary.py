@@ -90,11 +90,11 @@ def test_chart__has_the_stored_latencies_and_gaps_where_nothing_was_measured(dem
     }
     store_samples(demo, {timedelta(minutes=ago): readings for ago, readings in probes.items()})
 
-    assert read_chart(admin, "hour") == {
+    assert read_chart(admin) == {
         "slowest broker": {0: 20, 30: 41.5, 59: 300},
         "median of brokers": {0: 9, 30: 26.25, 59: 300},
     }
-    day = read_chart(admin, "day")
+    day = read_chart(admin, "range=day")
     assert day["slowest broker"] == {0: 20, 30: 41.5, 60: 300, 300: 6}
     assert day["median of brokers"] == {0: 9, 30: 26.25, 60: 300, 300: 5}
     page = Page.read(admin.get(PAGE))
@@ -103,14 +103,54 @@ def test_chart__has_the_stored_latencies_and_gaps_where_nothing_was_measured(dem
     assert page.first("[id=canary-1] [data-label=median]").text == "11 ms"
 
 
+def test_charts__availability_falls_with_failures__and_has_gaps_where_nobody_probed(
+    demo: Cluster, admin: Client
+) -> None:
+    """Two samples are in one minute. That broker 2 was led elsewhere is neither a success nor a failure."""
+    run(demo, {1: OK, 2: OK})
+    elsewhere = CanaryReading(CanaryState.NOT_MEASURED, code=CanaryReason.LED_ELSEWHERE.value, detail="1")
+    probes = {30: {1: FAILED, 2: OK}, 29.5: {1: OK, 2: elsewhere}, 40: {1: elsewhere, 2: elsewhere}}
+    store_samples(demo, {timedelta(minutes=ago): readings for ago, readings in probes.items()})
+    assert read_chart(admin, key="canary-availability") == {
+        "lowest broker": {0: 100, 30: 50},
+        "all brokers": {0: 100, 30: 66.6},
+    }
+    assert read_chart(admin, "broker=2", "canary-availability") == {"broker 2": {0: 100, 30: 100}}
+    assert read_chart(admin, "broker=1", "canary-latency") == {
+        "end to end": {0: 5, 30: 5},
+        "written": {0: 4, 30: 4},
+    }
+    assert read_chart(admin, "broker=77").keys() == {"slowest broker", "median of brokers"}, "no such broker"
+    told = {text for text in Page.read(admin.get(PAGE)).texts("#canary-availability-table td") if text != "unknown"}
+    assert told == {"100.0 %", "50.0 %", "66.6 %"}
+
+
+def test_availability__of_fewer_probes_than_are_due__says_of_how_many(demo: Cluster, admin: Client) -> None:
+    """Broker 1 failed for a third of an hour, broker 2 was not probed meanwhile, and broker 3 never."""
+    run(demo, {1: OK, 2: OK})
+    gone = CanaryReading(CanaryState.FAILED, code=CanaryReason.NO_ANSWER.value, detail="_TRANSPORT")
+    turns = {turn: {1: gone} if turn <= 40 else {1: OK, 2: OK} for turn in range(1, 119)}
+    store_samples(demo, {timedelta(seconds=30 * turn): readings for turn, readings in turns.items()})
+    page = Page.read(admin.get(PAGE))
+    assert page.context["turns"] == 120
+    lines = {line.sums.broker: line for line in page.context["lines"]}
+    assert {broker: (line.sums.measured, line.sums.probes, line.in_part) for broker, line in lines.items()} == {
+        1: (79, 119, False),
+        2: (79, 79, True),
+        3: (0, 0, False),
+    }
+    assert [lines[broker].percent for broker in (2, 3)] == [100, None]
+    assert page.first("[id=canary-2] [data-in-part]").text.count("79") == 1
+    assert not page.find("[id=canary-1] [data-in-part]")
+
+
 def build_reading(consumed_ms: float) -> CanaryReading:
     return CanaryReading(CanaryState.MEASURED, consumed_ms / 2, consumed_ms)
 
 
-def read_chart(client: Client, name: str) -> dict[str, dict[int, float]]:
-    """Line → minutes before now of the interval → value, of what the chart of a range is drawn from."""
-    page = Page.read(client.get(f"{PAGE}?range={name}"))
-    [canvas] = page.find("[data-chart]")
+def read_chart(client: Client, query: str = "", key: str = "canary-latency") -> dict[str, dict[int, float]]:
+    """Line → minutes before now of the interval → value, of what a chart is drawn from."""
+    canvas = Page.read(client.get(f"{PAGE}?{query}")).first(f"#{key}-canvas")
     chart = json.loads(canvas.get("data-chart"))
     ages = [round((chart["x"][-1] - at) / 60) for at in chart["x"]]
     return {

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from statistics import median
+from datetime import timedelta
 
 from django.conf import settings
 from django.contrib import messages
@@ -18,17 +17,17 @@ from kafkadash.accounts.models import User
 from kafkadash.accounts.services import record
 from kafkadash.clusters.access import MANAGE, PROPOSE, VIEW, cluster_for, is_allowed, needs
 from kafkadash.clusters.models import Cluster
-from kafkadash.core.charts import ChartLine, ChartPanel, ChartRange, ChartSpec, find_range, largest_rows
-from kafkadash.core.formatting import HOUR
+from kafkadash.core.charts import ChartRange, find_range
+from kafkadash.core.formatting import HOUR, read_whole_number
 from kafkadash.core.messages import CodedMessage, choose_plural, coded
 from kafkadash.core.middleware import post_only
 from kafkadash.kafka.errors import KafkaErrorCode
+from kafkadash.monitoring.canary.charts import build_panels
 from kafkadash.monitoring.canary.rules import (
     TOPIC,
     BrokerCanary,
     CanaryReading,
     CanaryReason,
-    CanarySample,
     CanaryState,
     sum_samples,
 )
@@ -39,14 +38,19 @@ from kafkadash.monitoring.freshness import FactFreshness, freshness_of, named_br
 from kafkadash.monitoring.models import BrokerState, CollectorKind, CollectorRun, TopicState
 
 RANGES = (ChartRange("hour", "hour", HOUR, 60), ChartRange("day", "day", 24 * HOUR, 600))
+_FULL_SHARE = 0.95
 _MARKS = {CanaryState.MEASURED: "ok", CanaryState.FAILED: "critical", CanaryState.NOT_MEASURED: "unknown"}
 
 
 @dataclass(frozen=True, slots=True)
 class CanaryLine:
-    """A broker with the sum of its samples; ``reason`` says why the newest is no measurement."""
+    """A broker with the sum of its samples; ``reason`` says why the newest is no measurement.
+
+    ``turns``: as many probes as its collector makes in the time of the sum.
+    """
 
     sums: BrokerCanary
+    turns: int
     mark: str
     word: str
     reason: CodedMessage | None
@@ -64,6 +68,11 @@ class CanaryLine:
         share = self.sums.availability
         return None if share is None else 100 * share
 
+    @property
+    def in_part(self) -> bool:
+        """Return whether availability leaves out more turns than the edges of the time explain."""
+        return self.percent is not None and self.sums.probes < _FULL_SHARE * self.turns - 1
+
 
 def describe_reading(reading: CanaryReading | None) -> CodedMessage | None:
     """Return why a reading is no measurement; None where it is one."""
@@ -75,7 +84,7 @@ def describe_reading(reading: CanaryReading | None) -> CodedMessage | None:
 @require_safe
 @needs(VIEW)
 def canary(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show the brokers with their newest probe and their sums over an hour or a day, and a chart."""
+    """Show the brokers with their newest probe and their sums, and charts: of all brokers, or of ``?broker=3``."""
     cluster = cluster_for(request, slug, VIEW)
     bar = cluster_bar(cluster, CollectorKind.METADATA)
     run = bar["standing"].runs.get(CollectorKind.CANARY)
@@ -83,7 +92,10 @@ def canary(request: HttpRequest, slug: str) -> HttpResponse:
     freshness = freshness_of(run, now)
     samples = load_samples(cluster, now - timedelta(seconds=chosen.length_s)) if run else []
     brokers = set(BrokerState.objects.filter(cluster=cluster, gone_at=None).values_list("broker_id", flat=True))
-    lines = [_build_line(sums, freshness) for sums in sum_samples(samples, brokers)]
+    turns = int(chosen.length_s // max(1.0, run.interval_s)) if run else 0
+    lines = [_build_line(sums, turns, freshness) for sums in sum_samples(samples, brokers)]
+    typed = read_whole_number(request.GET.get("broker", ""))
+    broker = typed if typed in brokers else None
     has_topic = _has_topic(cluster)
     context = {
         **bar,
@@ -98,7 +110,9 @@ def canary(request: HttpRequest, slug: str) -> HttpResponse:
         "lines": lines,
         "ranges": RANGES,
         "chosen": chosen,
-        "panel": _build_panel(samples, chosen, now),
+        "turns": turns,
+        "broker": broker,
+        "panels": build_panels(samples, chosen, now, broker),
         "refusal": _find_refusal(cluster, has_topic=has_topic),
         "may_manage": is_allowed(request.user, MANAGE, cluster),
         "may_propose": not cluster.read_only and is_allowed(request.user, PROPOSE, cluster),
@@ -144,12 +158,12 @@ def _find_refusal(cluster: Cluster, *, has_topic: bool) -> CodedMessage | None:
     return None if has_topic else coded(CollectionErrorCode.CANARY_WITHOUT_TOPIC, topic=TOPIC)
 
 
-def _build_line(sums: BrokerCanary, freshness: FactFreshness) -> CanaryLine:
+def _build_line(sums: BrokerCanary, turns: int, freshness: FactFreshness) -> CanaryLine:
     newest = sums.newest
     if newest is None:
-        return CanaryLine(sums, "unknown", "not probed", None)
-    word = newest.state.value.replace("-", " ")
-    return CanaryLine(sums, "unknown" if freshness.stale else _MARKS[newest.state], word, describe_reading(newest))
+        return CanaryLine(sums, turns, "unknown", "not probed", None)
+    mark = "unknown" if freshness.stale else _MARKS[newest.state]
+    return CanaryLine(sums, turns, mark, newest.state.value.replace("-", " "), describe_reading(newest))
 
 
 def _name_page(run: CollectorRun | None, freshness: FactFreshness, lines: Sequence[CanaryLine]) -> str:
@@ -167,32 +181,3 @@ def _name_page(run: CollectorRun | None, freshness: FactFreshness, lines: Sequen
     if slowest is None:
         return "Canary measures no broker"
     return f"Canary: {len(measured)} of {choose_plural('# broker|# brokers', len(lines))}, slowest {slowest:,.0f} ms"
-
-
-def _build_panel(samples: Sequence[CanarySample], chosen: ChartRange, now: datetime) -> ChartPanel:
-    """Median and largest end-to-end latency over the brokers, the largest of each interval."""
-    begin = now.timestamp() // chosen.step_s * chosen.step_s - chosen.length_s
-    count = chosen.length_s // chosen.step_s + 1
-    middle: list[float | None] = [None] * count
-    highest: list[float | None] = [None] * count
-    for sample in samples:
-        known = [each.consumed_ms for each in sample.readings.values() if each.state is CanaryState.MEASURED]
-        latencies = [latency for latency in known if latency is not None]
-        place = int((sample.taken_at.timestamp() - begin) // chosen.step_s)
-        if latencies and 0 <= place < count:
-            middle[place] = max(middle[place] or 0.0, median(latencies))
-            highest[place] = max(highest[place] or 0.0, *latencies)
-    times = [begin + place * chosen.step_s for place in range(count)]
-    lines = [ChartLine("slowest broker", 2, highest, 2), ChartLine("median of brokers", 1, middle)]
-    spec = ChartSpec(times, begin, now.timestamp(), lines, "ms", 10)
-    known_highest = [value for value in highest if value is not None]
-    summary = f"Slowest {max(known_highest):,.0f} ms." if known_highest else "No data in this time."
-    return ChartPanel(
-        "canary-latency",
-        "End-to-end latency",
-        summary,
-        spec,
-        largest_rows(spec, lambda value: f"{value:,.1f} ms"),
-        "From sending a record until a consumer has it, acks=all. Failed probes are not in the lines.",
-        "Nothing was measured in this time.",
-    )

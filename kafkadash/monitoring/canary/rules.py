@@ -131,9 +131,13 @@ class BrokerCanary:
     high_ms: float | None
 
     @property
+    def probes(self) -> int:
+        """Count what availability is of."""
+        return self.measured + self.failed
+
+    @property
     def availability(self) -> float | None:
-        probes = self.measured + self.failed
-        return self.measured / probes if probes else None
+        return self.measured / self.probes if self.probes else None
 
 
 def sum_samples(samples: Sequence[CanarySample], brokers: Collection[int]) -> list[BrokerCanary]:
