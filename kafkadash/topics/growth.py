@@ -8,6 +8,7 @@ never takes partitions away.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -15,7 +16,9 @@ from kafkadash.changes.rights import NeededRight, name_subjects
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedMessage, CodedReason, PlainReason, choose_plural, coded
+from kafkadash.core.racks import alternate_racks
 from kafkadash.kafka.api import ItemChanged, NewPartitions, TopicMetadata, WholeClient, read_named_topics
+from kafkadash.monitoring.canary import rules as canary
 from kafkadash.monitoring.models import CollectorKind, MoveOutcome, ReassignmentSnapshot, TopicState
 from kafkadash.short_runs.change_kind import make_short_kind_known
 from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind, doubt_refusals
@@ -45,6 +48,35 @@ def plan_growth(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
     planned = [_plan_topic(topic, brokers, wanted) for topic in growing]
     left_out = [each for each in planned if isinstance(each, CodedMessage)]
     return PlannedItems([each for each in planned if isinstance(each, PlannedItem)], left_out)
+
+
+def plan_canary_growth(cluster: Cluster) -> dict[str, Any] | None:
+    """Return the input for a partition of the canary's topic for each broker that prefers to lead none. Two queries.
+
+    None where each broker has one, and where no partition can be added. Other replicas are the next brokers of the list
+    by which KIP-36 places, in racks that hold as few as possible.
+    """
+    rows = TopicState.objects.filter(cluster=cluster, name=canary.TOPIC, format=1)
+    topic, racks = rows.order_by("-changed_at").first(), load_brokers(cluster).racks
+    if topic is None or not topic.partitions:
+        return None
+    lacking = canary.find_unled((row[3] for row in topic.partitions), racks)
+    factor = len(topic.partitions[0][3])
+    if not lacking or factor > len(racks):
+        return None
+    replicas = [_place_behind(broker, racks, factor) for broker in lacking]
+    return {"topic": topic.name, "count": topic.partition_count + len(lacking), "replicas": replicas}
+
+
+def _place_behind(leader: int, racks: Mapping[int, str], factor: int) -> list[int]:
+    order = alternate_racks(racks)
+    others = [*order[order.index(leader) + 1 :], *order[: order.index(leader)]]
+    placed = [leader]
+    while len(placed) < factor:
+        held = Counter(racks[broker] for broker in placed)
+        placed.append(min(others, key=lambda broker: held[racks[broker]]))
+        others.remove(placed[-1])
+    return placed
 
 
 def _plan_topic(topic: TopicState, brokers: PlacementBrokers, wanted: Mapping[str, Any]) -> PlannedItem | CodedMessage:

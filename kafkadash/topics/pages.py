@@ -26,6 +26,7 @@ from kafkadash.topics.deletion import KIND as DELETION
 from kafkadash.topics.errors import TopicErrorCode
 from kafkadash.topics.forms import KIP_36, TYPED, TopicsForm
 from kafkadash.topics.growth import KIND as GROWTH
+from kafkadash.topics.growth import plan_canary_growth
 from kafkadash.topics.placement import MOST_PARTITIONS
 
 USUAL_FACTOR = 3
@@ -57,8 +58,16 @@ def create(request: HttpRequest, slug: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(PROPOSE)
 def propose_canary(request: HttpRequest, slug: str) -> HttpResponse:
-    """Propose the topic of the canary: a partition for each broker, which leads it, rack-aware as KIP-36 places."""
+    """Propose the topic of the canary: a partition for each broker, which leads it, rack-aware as KIP-36 places.
+
+    With ``?more=1``, propose partitions for the brokers that have none, such as one that joined since.
+    """
     cluster = cluster_for(request, slug, PROPOSE)
+    if "more" in request.GET:
+        growth = plan_canary_growth(cluster)
+        if growth is None:
+            return redirect("monitoring:canary", slug)
+        return show_proposal(request, cluster, ItemProposal(GROWTH, growth, f"Add partitions to {TOPIC}"))
     return show_proposal(request, cluster, ItemProposal(KIND, plan_canary(cluster), f"Create topic {TOPIC}"))
 
 

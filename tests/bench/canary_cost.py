@@ -42,8 +42,8 @@ def _measure_probes(playground: KafkaPlayground) -> list[Bar]:
         began = time.process_time()
         answer = run_canary(connection, kafka_id, TOPIC, deadline=DEADLINE_S)
         missing = [index for index, probe in answer.partitions.items() if probe.consumed_s is None]
-        if missing:
-            raise RuntimeError(f"partitions {missing} were not measured")
+        if missing or answer.silence:
+            raise RuntimeError(f"partitions {missing} were not measured {answer.silence}")
         if number >= WARM_UP:
             spent += time.process_time() - began
             consumed_ms += [1000 * (probe.consumed_s or 0) for probe in answer.partitions.values()]

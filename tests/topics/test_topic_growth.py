@@ -12,18 +12,20 @@ from kafkadash.changes import services
 from kafkadash.changes.errors import ChangeRefused
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
+from kafkadash.monitoring.canary.rules import TOPIC
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.models import BrokerState, TopicState
 from kafkadash.short_runs.plans import check_items
 from kafkadash.topics.errors import TopicErrorCode
-from kafkadash.topics.growth import plan_growth
+from kafkadash.topics.growth import plan_canary_growth, plan_growth
 from kafkadash.topics.reasons import TopicReasonCode
 from tests.factories import ReassignmentFactory
 from tests.pages.conftest import Page
 from tests.topics.conftest import TopicWorld
 
 pytestmark = pytest.mark.django_db
-NEW = "/clusters/demo/topics/orders/add-partitions/"
+CLUSTER = "/clusters/demo/"
+NEW = f"{CLUSTER}topics/orders/add-partitions/"
 
 
 def planned(world: TopicWorld, topic: str, count: int) -> list[list[int]]:
@@ -50,6 +52,38 @@ def test_plan__some_brokers_without_rack_or_too_few__places_nothing(world: Topic
     BrokerState.objects.filter(broker_id__gt=2).update(fenced=True)
     BrokerState.objects.update(rack=None)
     assert [m.code for m in plan_growth(world.cluster, wanted).left_out] == [TopicErrorCode.FACTOR_WRONG]
+
+
+def test_canary__broker_that_prefers_to_lead_no_partition__gets_one(world: TopicWorld, client: Client) -> None:
+    """Brokers 2 and 6 joined since; 5 is down. Replicas of a partition are in different racks, as those of three."""
+    rows = [[n, leader, 1, [leader, 1 if leader != 1 else 3], [leader], []] for n, leader in enumerate((1, 3, 4))]
+    TopicState.objects.filter(name="clicks").update(name=TOPIC, partitions=rows, partition_count=3)
+    BrokerState.objects.filter(broker_id=5).update(fenced=True)
+    wanted = plan_canary_growth(world.cluster)
+    assert wanted is not None
+    [item] = plan_growth(world.cluster, wanted).items
+    assert (item.subject, item.content["first"], wanted["count"]) == (TOPIC, 3, 5)
+    placed = item.content["replicas"]
+    assert [row[0] for row in placed] == [2, 6]
+    racks = dict(BrokerState.objects.values_list("broker_id", "rack"))
+    assert [len({racks[broker] for broker in row}) for row in placed] == [2, 2]
+
+    canary = f"{CLUSTER}canary/"
+    assert f"{canary}topic/?more=1" in client.get(canary).text
+    sent = client.post(f"{canary}topic/?more=1", {"title": "", "why": "Two brokers joined."})
+    change = ChangeRequest.objects.get()
+    assert (sent["Location"], change.state, change.input) == (f"/changes/{change.pk}/", "proposed", wanted)
+
+
+def test_canary__each_broker_prefers_to_lead_one__there_is_nothing_to_propose(
+    world: TopicWorld, client: Client
+) -> None:
+    rows = [[n, leader, 1, [leader], [leader], []] for n, leader in enumerate((1, 2, 3, 4, 5, 6))]
+    TopicState.objects.filter(name="clicks").update(name=TOPIC, partitions=rows, partition_count=6)
+    assert "more=1" not in client.get(f"{CLUSTER}canary/").text
+    assert client.get(f"{CLUSTER}canary/topic/?more=1")["Location"] == f"{CLUSTER}canary/"
+    TopicState.objects.filter(name=TOPIC).delete()
+    assert plan_canary_growth(world.cluster) is None
 
 
 # ---- run

@@ -9,6 +9,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.contrib import messages
 from django.db import transaction
+from django.db.models import Case, When
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
@@ -29,12 +30,13 @@ from kafkadash.monitoring.canary.rules import (
     CanaryReading,
     CanaryReason,
     CanaryState,
+    find_unled,
     sum_samples,
 )
 from kafkadash.monitoring.canary.samples import load_samples
 from kafkadash.monitoring.cluster_bar import cluster_bar, read_hint
 from kafkadash.monitoring.errors import CollectionErrorCode
-from kafkadash.monitoring.freshness import FactFreshness, freshness_of, named_brokers
+from kafkadash.monitoring.freshness import UP, FactFreshness, freshness_of, named_brokers
 from kafkadash.monitoring.models import BrokerState, CollectorKind, CollectorRun, TopicState
 
 RANGES = (ChartRange("hour", "hour", HOUR, 60), ChartRange("day", "day", 24 * HOUR, 600))
@@ -91,12 +93,16 @@ def canary(request: HttpRequest, slug: str) -> HttpResponse:
     now, chosen = bar["now"], find_range(RANGES, request.GET.get("range"))
     freshness = freshness_of(run, now)
     samples = load_samples(cluster, now - timedelta(seconds=chosen.length_s)) if run else []
-    brokers = set(BrokerState.objects.filter(cluster=cluster, gone_at=None).values_list("broker_id", flat=True))
+    up = Case(When(UP, then=True), default=False)
+    known = BrokerState.objects.filter(cluster=cluster, gone_at=None).annotate(up=up)
+    brokers = dict(known.values_list("broker_id", "up"))
     turns = int(chosen.length_s // max(1.0, run.interval_s)) if run else 0
-    lines = [_build_line(sums, turns, freshness) for sums in sum_samples(samples, brokers)]
+    lines = [_build_line(sums, turns, freshness) for sums in sum_samples(samples, brokers.keys())]
     typed = read_whole_number(request.GET.get("broker", ""))
     broker = typed if typed in brokers else None
-    has_topic = _has_topic(cluster)
+    assignment = _load_assignment(cluster)
+    has_topic = assignment is not None
+    lacking = [] if assignment is None else find_unled(assignment, (each for each, up in brokers.items() if up))
     context = {
         **bar,
         "tab": "brokers",
@@ -107,6 +113,7 @@ def canary(request: HttpRequest, slug: str) -> HttpResponse:
         "freshness": freshness,
         "topic": TOPIC,
         "has_topic": has_topic,
+        "lacking": lacking,
         "lines": lines,
         "ranges": RANGES,
         "chosen": chosen,
@@ -127,7 +134,7 @@ def switch_canary(request: HttpRequest, slug: str) -> HttpResponse:
     cluster = cluster_for(request, slug, MANAGE)
     assert isinstance(request.user, User), "needs lets nobody else in"
     on = request.POST.get("on") == "1"
-    if on and (why := _find_refusal(cluster, has_topic=_has_topic(cluster))):
+    if on and (why := _find_refusal(cluster, has_topic=_load_assignment(cluster) is not None)):
         messages.error(request, str(why))
         return redirect("monitoring:canary", slug)
     with transaction.atomic():
@@ -145,8 +152,11 @@ def switch_canary(request: HttpRequest, slug: str) -> HttpResponse:
     return redirect("monitoring:canary", slug)
 
 
-def _has_topic(cluster: Cluster) -> bool:
-    return TopicState.objects.filter(cluster=cluster, name=TOPIC).exists()
+def _load_assignment(cluster: Cluster) -> list[list[int]] | None:
+    """Return the replicas of each partition of the canary's topic; None where there is no such topic. One query."""
+    stored = TopicState.objects.filter(cluster=cluster, name=TOPIC, format=1).order_by("-changed_at")
+    partitions = stored.values_list("partitions", flat=True).first()
+    return None if partitions is None else [row[3] for row in partitions]
 
 
 def _find_refusal(cluster: Cluster, *, has_topic: bool) -> CodedMessage | None:

@@ -83,6 +83,12 @@ def judge_probes(probes: Mapping[int, PartitionProbe], brokers: Iterable[int]) -
     return {broker: _judge_probe(broker, own.get(broker)) for broker in brokers}
 
 
+def find_unled(assignment: Iterable[Sequence[int]], brokers: Iterable[int]) -> list[int]:
+    """Return the brokers that are the preferred leader of no partition of the topic, so that no probe is theirs."""
+    preferred = {replicas[0] for replicas in assignment if replicas}
+    return sorted(broker for broker in brokers if broker not in preferred)
+
+
 def judge_silence(name: str, brokers: Iterable[int]) -> dict[int, CanaryReading]:
     """Return a failure of each broker, from a probe that none answered; ``name`` is librdkafka's of the error."""
     failed = CanaryReading(CanaryState.FAILED, code=CanaryReason.NO_ANSWER.value, detail=name)
