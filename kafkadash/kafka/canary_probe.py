@@ -46,6 +46,8 @@ _SILENCES = frozenset(
     }
 )
 """Errors of connections that any client would meet; of others, such as a refused login, the cause may be here."""
+_ALERT = "SSL alert"
+"""In OpenSSL's text where the peer refuses the client: with TLS 1.3 after the handshake, as a broken connection."""
 PARTITION_EOF = KafkaError._PARTITION_EOF  # noqa: SLF001
 _FIRST, _SECOND = b"w", b"m"
 
@@ -157,7 +159,7 @@ def _name_error(error: KafkaException) -> str:
 def _name_silence(error: KafkaException, met: Sequence[KafkaError]) -> str:
     """Return the name of the error where no broker answers; raises KafkaUnreachable where the cause may be here."""
     told = [*met, *(each for each in error.args[:1] if isinstance(each, KafkaError))]
-    ours = next((each for each in told if each.code() not in _SILENCES), None)
+    ours = next((each for each in told if each.code() not in _SILENCES or _ALERT in each.str()), None)
     if ours is not None or not told:
         detail = _name_error(error) if ours is None else str(ours.name())
         raise KafkaUnreachable(KafkaErrorCode.CANARY_UNREACHABLE, detail=detail) from None

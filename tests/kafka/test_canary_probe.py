@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 from contextlib import suppress
+
+import pytest
 
 from kafkadash.devtools.embedded.ports import LOOPBACK, free_port
 from kafkadash.kafka.api import ClusterConnection, ConnectionSecurity, KafkaUnreachable, NotSupported
 from kafkadash.kafka.connect import run_canary
 from kafkadash.kafka.errors import KafkaErrorCode
+from tests.contract.certificates import new_authority, server_context
 from tests.raised_codes import raises_code
 
 
@@ -20,27 +24,37 @@ def test_nobody_listens__is_an_answer_in_time() -> None:
     assert not answer.partitions
 
 
-def test_handshake_fails__the_cause_may_be_here() -> None:
-    """A listener answers that speaks no TLS."""
-
-    def answer(listener: socket.socket) -> None:
-        with suppress(OSError):
-            while True:
-                with listener.accept()[0] as peer:
-                    peer.recv(1)
-                    peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-
+@pytest.mark.parametrize("asks_certificate", [False, True], ids=["speaks no TLS", "asks for the client's certificate"])
+def test_handshake_fails__the_cause_may_be_here(asks_certificate: bool) -> None:
+    authority = new_authority()
+    context = server_context(authority, ask_client=True) if asks_certificate else None
     with socket.create_server((LOOPBACK, 0)) as listener:
-        thread = threading.Thread(target=answer, args=(listener,))
+        thread = threading.Thread(target=refuse_peers, args=(listener, context))
         thread.start()
         address = f"{LOOPBACK}:{listener.getsockname()[1]}"
-        connection = ClusterConnection("plain", 1, (address,), ConnectionSecurity("SSL"))
+        connection = ClusterConnection("refused", 1, (address,), ConnectionSecurity("SSL", ca_pem=authority.pem))
         try:
             with raises_code(KafkaErrorCode.CANARY_UNREACHABLE, KafkaUnreachable):
                 run_canary(connection, "", "canary", deadline=1)
         finally:
             listener.shutdown(socket.SHUT_RDWR)
             thread.join()
+
+
+def refuse_peers(listener: socket.socket, context: ssl.SSLContext | None) -> None:
+    """Answer each peer with text where no ``context`` is given, until the listener is closed."""
+    while True:
+        try:
+            peer, _ = listener.accept()
+        except OSError:
+            return
+        with peer, suppress(OSError):
+            if context is None:
+                peer.recv(1)
+                peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            else:
+                with context.wrap_socket(peer, server_side=True) as secured:
+                    secured.recv(1)
 
 
 def test_networks_are_limited__nothing_is_connected() -> None:
