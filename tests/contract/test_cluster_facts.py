@@ -35,6 +35,7 @@ from kafkadash.kafka.api import (
     OffsetKind,
     OffsetQuery,
     PartitionMetadata,
+    TopicMetadata,
     TopicPartition,
 )
 from kafkadash.kafka.errors import KafkaErrorCode
@@ -86,7 +87,12 @@ def test_each_broker_tells_the_versions_it_speaks(admin: WireAdmin, backend: Bac
 def test_partitions_are_told_as_kafka_tells_them(admin: WireAdmin, backend: Backend, topic_name: str) -> None:
     backend.create_topic(topic_name, [[1, 2], [2, 3], [3, 1]])
 
-    [topic] = admin.metadata(deadline=DEADLINE, topics=[topic_name]).topics
+    def read() -> TopicMetadata:
+        [topic] = admin.metadata(deadline=DEADLINE, topics=[topic_name]).topics
+        return topic
+
+    wait_until(lambda: read().error is None, "the broker that is asked knows the topic")
+    topic = read()
 
     assert [(p.leader, p.replicas, p.isr) for p in topic.partitions] == backend.topic(topic_name)
     assert [p.partition for p in topic.partitions] == [0, 1, 2]
