@@ -1,4 +1,4 @@
-"""Part "versions": contract and agreement hold on each release of Kafka that the product is meant for.
+"""Part "versions": contract, agreement and secured listeners on each release of Kafka that the product is meant for.
 
 Each time on three brokers and three controllers, or one ZooKeeper server, changed and asked with Kafka's own tools.
 """
@@ -31,7 +31,9 @@ def prove(folder: Path, extent: Extent) -> bool:
 def _list_suites(cluster: str) -> Iterator[tuple[str, list[str], dict[str, str]]]:
     """Name of a suite, what pytest is asked for, and the environment."""
     yield "contract", ["tests/contract", "-k", cluster], {"KAFKADASH_CONTRACT": cluster}
-    yield "agreement", ["tests/agreement"], {VARIABLE: "" if cluster == OWN else cluster}
+    release = {VARIABLE: "" if cluster == OWN else cluster}
+    yield "agreement", ["tests/agreement"], release
+    yield "secured", ["tests/jobs/test_secured_kafka.py"], release
 
 
 def _run_suite(folder: Path, cluster: str, suite: tuple[str, list[str], dict[str, str]]) -> bool:
