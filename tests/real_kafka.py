@@ -19,7 +19,6 @@ import pytest
 from tests.embedded_plugin import RUN_FOLDER
 from tests.kafka_releases import (
     RELEASES,
-    REMOTE_STORAGE,
     ZOOKEEPER,
     has_quorum,
     name_asked,
@@ -42,7 +41,6 @@ _left_out = pytest.StashKey[list[str]]()
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_left_out] = []
     config.addinivalue_line("markers", "needs_release(release): of a feature that older releases of Kafka do not have")
-    config.addinivalue_line("markers", "remote_storage: on brokers with the remote storage manager of Kafka's tests")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -64,8 +62,6 @@ def _find_lack(item: pytest.Item) -> str:
     """Return what the cluster lacks for a test, '' where it has all."""
     if item.get_closest_marker("quorum") and not has_quorum():
         return "needs KRaft mode"
-    if item.get_closest_marker("remote_storage") and release_asked() not in REMOTE_STORAGE:
-        return "needs a remote storage manager, which Kafka did not publish for it"
     needed = item.get_closest_marker("needs_release")
     return f"needs Kafka {needed.args[0]}" if needed and release_asked() < parse_release(needed.args[0]) else ""
 

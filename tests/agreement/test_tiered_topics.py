@@ -1,4 +1,4 @@
-"""Tiered topics (KIP-405, KIP-1023) on brokers with the remote storage that Kafka publishes among its tests.
+"""Tiered topics (KIP-405, KIP-1023) on brokers with a remote storage that is a folder of this machine.
 
 What is shown of their tiers, and of moves of their partitions, equals what Kafka's own tools and raw offsets say.
 """
@@ -6,6 +6,8 @@ What is shown of their tiers, and of moves of their partitions, equals what Kafk
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +23,14 @@ from kafkadash.monitoring.tiers.stored import load_tiers
 from tests.agreement.conftest import Mover, Refresher
 from tests.agreement.tools import LATEST, Tools
 from tests.embedded_plugin import RUN_FOLDER
-from tests.kafka_releases import COPIES_UNTIERED_ONLY, REMOTE_STORAGE, release_asked
+from tests.kafka_releases import (
+    COPIES_UNTIERED_ONLY,
+    OWN_STORAGE,
+    RELEASES,
+    REMOTE_STORAGE,
+    name_asked,
+    release_asked,
+)
 from tests.real_kafka import running_release
 from tests.waiting import wait_until
 
@@ -36,10 +45,11 @@ TOPICS = ("copied-local", "copied-pending")
 def playground(kafka_runtime: None) -> Iterator[KafkaPlayground]:
     """Two brokers of the release with tiered storage, instead of those that the other tests share."""
     folder = Path(os.environ[RUN_FOLDER]) / f"tiered-{os.environ.get('PYTEST_XDIST_WORKER', 'single')}"
+    class_name, class_path = _find_storage(folder.with_name(f"{folder.name}-classes"))
     properties = {
         "remote.log.storage.system.enable": "true",
-        "remote.log.storage.manager.class.name": "org.apache.kafka.server.log.remote.storage.LocalTieredStorage",
-        "remote.log.storage.manager.class.path": fetch(REMOTE_STORAGE[release_asked()]).classpath,
+        "remote.log.storage.manager.class.name": class_name,
+        "remote.log.storage.manager.class.path": class_path,
         "remote.log.metadata.manager.listener.name": "PLAINTEXT",
         "rsm.config.dir": folder / "remote",
         "rlmm.config.remote.log.metadata.topic.replication.factor": 1,
@@ -54,7 +64,17 @@ def playground(kafka_runtime: None) -> Iterator[KafkaPlayground]:
         yield playground
 
 
-@pytest.mark.remote_storage
+def _find_storage(folder: Path) -> tuple[str, str]:
+    """Name and class path of a remote storage manager: Kafka's own, or ours compiled into ``folder``."""
+    if (published := REMOTE_STORAGE.get(release_asked())) is not None:
+        return "org.apache.kafka.server.log.remote.storage.LocalTieredStorage", fetch(published).classpath
+    compiler = shutil.which("javac")
+    assert compiler is not None, "the remote storage of the tests is compiled: install a JDK"
+    jars = fetch(RELEASES[name_asked()]).classpath
+    subprocess.run([compiler, "-proc:none", "-cp", jars, "-d", str(folder), str(OWN_STORAGE)], check=True)
+    return OWN_STORAGE.stem, str(folder)
+
+
 def test_tiers_and_moves__are_those_of_kafkas_own_tools(
     cluster: Cluster, refresh: Refresher, playground: KafkaPlayground, tools: Tools, mover: Mover
 ) -> None:
