@@ -1,4 +1,4 @@
-"""One rule for how a cluster keeps its metadata, for collectors and connection tests: all its brokers must agree."""
+"""Mode of a cluster's metadata, for collectors and connection tests: known where all brokers that responded agree."""
 
 from __future__ import annotations
 

@@ -339,7 +339,7 @@ def partition_facts(
     if figures.at_min_isr is not None:
         at_min_isr = len(looked.at_min_isr) + looked.at_min_explained if complete else sums["at_min_isr"]
     refusing = _subtract_offline(figures, sums["offline_unjudged"])
-    # Of more topics than are looked into here, the collector has stored it.
+    # The collector has stored it for clusters with more troubled topics than are looked into here.
     absent = looked.absent.as_json() if complete else figures.absent_brokers or {}
 
     def find_absent(name: str, number: int | None, looked_at: int) -> frozenset[int] | None:

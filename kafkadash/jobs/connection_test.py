@@ -381,7 +381,7 @@ def _first_answer(steps: TestSteps, target: Cluster, admin: KafkaAdmin) -> Clust
 
 
 def _describe_modes(versions: ApiVersions) -> str:
-    """Of brokers that differ, as in a migration, those of each mode are named."""
+    """Say which mode the brokers responded in; where they differ, as in a migration, name those of each mode."""
     kraft = [str(broker) for broker, offered in sorted(versions.brokers.items()) if is_kraft(offered)]
     others = [str(broker) for broker, offered in sorted(versions.brokers.items()) if not is_kraft(offered)]
     if kraft and others:

@@ -129,8 +129,8 @@ def sum_health(parts: Iterable[PartitionHealth]) -> PartitionHealth:
 class AbsentBrokers:
     """IDs of the brokers whose replicas partitions lack, by what these partitions are.
 
-    Those that wait only for replicas that a reassignment adds are in none. ``at_min_isr``: those with a replica to
-    spare when all are in sync.
+    ``under_min_isr``: without offline ones. ``at_min_isr``: with a replica to spare when all are in sync. Partitions
+    that wait only for replicas that a reassignment adds are in neither ``at_min_isr`` nor ``under_replicated``.
     """
 
     offline: set[int] = field(default_factory=set)

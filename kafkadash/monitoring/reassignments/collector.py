@@ -230,7 +230,7 @@ class _MoveChanges:
     kept: list[ReassignmentSnapshot] = field(default_factory=list)
     ended: list[ReassignmentSnapshot] = field(default_factory=list)
     started: list[ReassignmentSnapshot] = field(default_factory=list)
-    """Those of ``kept`` whose start was told only now."""
+    """Rows of ``kept`` whose start was told only now."""
 
 
 @dataclass(frozen=True, slots=True)
