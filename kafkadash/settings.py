@@ -60,6 +60,8 @@ class SettingSource(environ.FileAwareEnv):  # type: ignore[misc]
             raise _refused(SettingErrorCode.EMAIL_URL_WRONG) from None
         if url.scheme.startswith("smtp") and not read["EMAIL_HOST"]:
             raise _refused(SettingErrorCode.EMAIL_URL_WRONG)
+        if url.scheme.startswith("smtp"):
+            read["EMAIL_BACKEND"] = "kafkadash.notifications.mail.BoundedMailBackend"
         return read
 
 

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import ipaddress
 import smtplib
-import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from threading import Event, Thread
 from typing import Any
 
 import structlog
 from django.conf import settings
-from django.core.mail import EmailMessage, get_connection
+from django.core.mail import EmailMessage
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Coalesce
@@ -29,6 +26,7 @@ from kafkadash.core import leases
 from kafkadash.core.messages import CodedMessage, coded, first_names, message_columns, message_part
 from kafkadash.notifications.errors import DeliveryErrorCode, NotificationCode
 from kafkadash.notifications.guarded_http import DeliveryFailed, ReceiverAnswer, clean_answer, post
+from kafkadash.notifications.mail import MAIL_SECONDS
 from kafkadash.notifications.models import (
     EventStep,
     EventSubject,
@@ -56,8 +54,6 @@ log = structlog.get_logger(__name__)
 TARGETS = leases.LeasedTable(NotificationTarget._meta.db_table, "seq")
 SECONDS = 10.0
 """Longest time of one try by HTTP."""
-MAIL_SECONDS = 15.0
-"""Longest time of one mail. Servers answer one command after the other, each within ``EMAIL_TIMEOUT``."""
 TURN_S = 15.0
 """Time after which a worker takes no further message, so that other work gets its thread."""
 LONGEST_PAUSE_S = 60.0
@@ -293,43 +289,18 @@ def _send(
 def _send_mail(target: NotificationTarget, content: MessageContent) -> ReceiverAnswer:
     subject, body = write_mail(content)
     host = settings.EMAIL_FROM.rpartition("@")[2].strip(">") or "kafkadash"
-    connection = get_connection()
     mail = EmailMessage(
         subject,
         body,
         settings.EMAIL_FROM,
         [each.strip() for each in target.address.split(",")],
         headers={"Message-ID": f"<{content.message_id}@{host}>", "Auto-Submitted": "auto-generated"},
-        connection=connection,
     )
     try:
-        with _cut_when_late(connection):
-            mail.send()
+        mail.send()
     except OSError as error:  # SMTPException is one
         raise DeliveryFailed(coded(DeliveryErrorCode.MAIL_FAILED, detail=_describe_mail_failure(error))) from error
     return ReceiverAnswer(None, "")
-
-
-@contextmanager
-def _cut_when_late(connection: Any) -> Iterator[None]:
-    """Shut the socket of a mail server that takes longer than ``MAIL_SECONDS``; ``connection``: Django's backend."""
-    ended = Event()
-
-    def watch() -> None:
-        ended.wait(MAIL_SECONDS)
-        while not ended.wait(0.1):
-            server = getattr(connection, "connection", None)
-            if (sock := getattr(server, "sock", None)) is not None:
-                with suppress(OSError):
-                    sock.shutdown(socket.SHUT_RDWR)
-
-    watcher = Thread(target=watch, name="mail-deadline", daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        watcher.join()
 
 
 def _describe_mail_failure(error: OSError) -> str:

@@ -6,29 +6,34 @@ import socketserver
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from urllib.parse import urlparse
 
 import pytest
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from kafkadash.notifications import delivery
+from kafkadash.notifications import delivery, mail
 from kafkadash.notifications.errors import DeliveryErrorCode
 from kafkadash.notifications.models import MessageState, NotificationMessage, TargetKind
 from kafkadash.notifications.routing import route_events
+from kafkadash.settings import env
 from tests.notifications.conftest import MakeTarget, Tell
-
-BACKEND = "django.core.mail.backends.smtp.EmailBackend"
 
 
 @dataclass
 class MailServer:
-    """Server on this machine that takes every mail. ``hurry``: set, it answers at once, else after ``PAUSE_S``."""
+    """Server on this machine that takes every mail. ``hurry``: set, it answers at once, else after ``PAUSE_S``.
+
+    ``trickles``: a command whose answer never ends, or ``GREETING``; a byte comes every ``PAUSE_S``.
+    """
 
     port: int = 0
     mails: list[str] = field(default_factory=list)
     hurry: threading.Event = field(default_factory=threading.Event)
     commands: list[str] = field(default_factory=list)
+    trickles: str = ""
 
 
 PAUSE_S = 0.2
@@ -40,23 +45,27 @@ def mail_server(settings: Settings) -> Iterator[MailServer]:
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
-            self._answer("220 ready")
+            self._answer("220 ready", "GREETING")
             while line := self.rfile.readline().decode().strip():
                 own.commands.append(line.split()[0].upper())
                 if own.commands[-1] == "DATA":
-                    self._answer("354 go on")
+                    self._answer("354 go on", "DATA")
                     rows = list(iter(lambda: self.rfile.readline().decode().rstrip("\r\n"), "."))
                     own.mails.append("\n".join(rows))
-                self._answer("221 bye" if own.commands[-1] == "QUIT" else "250 ok")
+                self._answer("221 bye" if own.commands[-1] == "QUIT" else "250 ok", own.commands[-1])
 
-        def _answer(self, text: str) -> None:
-            own.hurry.wait(PAUSE_S)
-            self.wfile.write(f"{text}\r\n".encode())
+        def _answer(self, text: str, command: str) -> None:
+            with suppress(OSError):  # the client has hung up
+                while command == own.trickles and not own.hurry.wait(PAUSE_S):
+                    self.wfile.write(b"2")
+                own.hurry.wait(PAUSE_S)
+                self.wfile.write(f"{text}\r\n".encode())
 
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
         own.port = server.server_address[1]
-        settings.EMAIL_BACKEND, settings.EMAIL_HOST, settings.EMAIL_PORT = BACKEND, "127.0.0.1", own.port
+        for name, value in env.email_url_config(urlparse(f"smtp://127.0.0.1:{own.port}")).items():
+            setattr(settings, name, value)
         settings.EMAIL_FROM = "kafkadash <kafka@example.com>"
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -92,7 +101,20 @@ def test_mail__to_a_server__arrives_with_its_id(
 def test_mail__to_a_server_that_answers_slowly__ends_in_time_and_waits(
     mail_server: MailServer, send_mail: Callable[[], NotificationMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivery, "MAIL_SECONDS", 0.3)
+    monkeypatch.setattr(mail, "MAIL_SECONDS", 0.3)
+    began = time.monotonic()
+    message = send_mail()
+    assert (message.state, message.error_code) == (MessageState.WAITING, DeliveryErrorCode.MAIL_FAILED)
+    assert time.monotonic() - began < 5
+    assert mail_server.mails == []
+
+
+@pytest.mark.parametrize("part", ["GREETING", "EHLO", "DATA"])
+def test_mail__to_a_server_that_trickles_an_answer__ends_in_time_and_waits(
+    mail_server: MailServer, send_mail: Callable[[], NotificationMessage], monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    monkeypatch.setattr(mail, "MAIL_SECONDS", 1.0)
+    mail_server.trickles = part
     began = time.monotonic()
     message = send_mail()
     assert (message.state, message.error_code) == (MessageState.WAITING, DeliveryErrorCode.MAIL_FAILED)
