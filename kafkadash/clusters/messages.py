@@ -231,7 +231,7 @@ KAFKA_MESSAGES: Mapping[KafkaErrorCode, MessageTemplate] = {
         "Check the bootstrap addresses of the cluster.",
     ),
     KafkaErrorCode.CANARY_TOPIC_UNREADABLE: MessageTemplate(
-        "Kafka does not describe the canary's topic ({detail}).",
+        "kafkadash may not read or write the canary's topic ({detail}).",
         "Grant Describe, Read and Write on it, or stop the canary.",
     ),
     KafkaErrorCode.CANARY_OF_LIMITED_NETWORKS: MessageTemplate(

@@ -1001,7 +1001,8 @@ class PartitionProbe:
 
     ``written_s``: until the leader had the record on all in-sync replicas (acks=all). ``consumed_s``: until a consumer
     had it. Seconds on this machine's clock; None where it did not come to that, and then ``fault`` says why.
-    ``refused`` is librdkafka's name of the error of the producer.
+    ``refused`` is librdkafka's name of the error of the producer. ``epoch``: the leader epoch in which the
+    consumed record was written (KIP-101); None where the record has none.
     """
 
     leader: int | None
@@ -1010,6 +1011,7 @@ class PartitionProbe:
     consumed_s: float | None = None
     fault: ProbeFault | None = None
     refused: str = ""
+    epoch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,8 @@ _SILENCES = frozenset(
     }
 )
 """Errors of connections that any client would meet; of others, such as a refused login, the cause may be here."""
+_FORBIDDEN = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
+"""Rights that are missing say nothing about a broker."""
 _ALERT = "SSL alert"
 """In OpenSSL's text where the peer refuses the client: with TLS 1.3 after the handshake, as a broken connection."""
 PARTITION_EOF = KafkaError._PARTITION_EOF  # noqa: SLF001
@@ -56,6 +58,8 @@ def client_settings(connection: ClusterConnection) -> dict[str, Any]:
     """Return the settings of librdkafka for a connection, without those of one client.
 
     Raises NotSupported for Kerberos, and where networks are limited: librdkafka connects whatever brokers advertise.
+    Raises as ``fetch_token`` does for OAUTHBEARER: one token is fetched here and is that of all clients made of these
+    settings.
     """
     security = connection.security
     if connection.networks:
@@ -97,21 +101,21 @@ def _ignore_error(_: KafkaError) -> None:
 
 
 def _build_token_callback(connection: ClusterConnection) -> Callable[[str], tuple[str, float, str, dict[str, str]]]:
-    def fetch(_: str) -> tuple[str, float, str, dict[str, str]]:
-        token = fetch_token(connection)
-        extensions = read_extensions(connection.security.oauth_extensions)
-        return token.text, time.time() + token.lifetime_s, connection.security.sasl_username, extensions
-
-    return fetch
+    """Return a callback that answers at once: librdkafka waits for it in whole seconds, and hides what it raises."""
+    token = fetch_token(connection)
+    ends_at = time.time() + token.lifetime_s
+    extensions = read_extensions(connection.security.oauth_extensions)
+    return lambda _: (token.text, ends_at, connection.security.sasl_username, extensions)
 
 
 def probe_partitions(connection: ClusterConnection, kafka_id: str, topic: str, *, deadline: float) -> CanaryAnswer:
-    """Measure every partition of a topic at the same time; returns within ``deadline`` seconds and little more.
+    """Measure every partition of a topic at the same time, for ``deadline`` seconds at most.
 
-    Raises NotSupported as ``client_settings`` does, TokenUnavailable, and KafkaUnreachable where another cluster than
-    ``kafka_id`` answers, the topic may not be read, no client can be made, or brokers and client do not get on.
+    Before that, at most half as long passes until the leaders are known, and what a token and two clients take (with
+    a token librdkafka needs a second for each). Raises as ``client_settings`` does, and KafkaUnreachable where another
+    cluster than ``kafka_id`` answers, the topic may not be read or written, no client can be made, or brokers and
+    client do not get on.
     """
-    until = time.monotonic() + deadline
     met: list[KafkaError] = []
     settings = client_settings(connection)
     with _producer_of({**settings, "error_cb": met.append}, deadline) as producer:
@@ -124,7 +128,7 @@ def probe_partitions(connection: ClusterConnection, kafka_id: str, topic: str, *
         led = [partition for partition, probe in probes.items() if probe.fault is None]
         if led:
             with _consumer_of(settings, topic, led) as consumer:
-                probing = _Probing(producer, consumer, topic, probes, until)
+                probing = _Probing(producer, consumer, topic, probes, time.monotonic() + deadline)
                 try:
                     probing.run()
                 finally:
@@ -135,12 +139,9 @@ def probe_partitions(connection: ClusterConnection, kafka_id: str, topic: str, *
 @contextmanager
 def _producer_of(settings: Mapping[str, Any], deadline: float) -> Iterator[Producer]:
     """Waits for what it dropped at the end: records that are left would keep a client, with its threads, for good."""
-    try:
-        producer = Producer(
-            {**settings, "acks": "all", "linger.ms": 0, "message.timeout.ms": max(1000, int(deadline * 1000))}
-        )
-    except KafkaException as error:
-        raise KafkaUnreachable(KafkaErrorCode.CANARY_UNREACHABLE, detail=_name_error(error)) from None
+    own = {"acks": "all", "linger.ms": 0, "message.timeout.ms": max(1000, int(deadline * 1000))}
+    with _refusing_settings():
+        producer = Producer({**settings, **own})
     try:
         producer.poll(0)
         yield producer
@@ -149,6 +150,14 @@ def _producer_of(settings: Mapping[str, Any], deadline: float) -> Iterator[Produ
         ends = time.monotonic() + GOODBYE_S
         while len(producer) and time.monotonic() < ends:
             producer.poll(WAIT_S)
+
+
+@contextmanager
+def _refusing_settings() -> Iterator[None]:
+    try:
+        yield
+    except KafkaException as error:
+        raise KafkaUnreachable(KafkaErrorCode.CANARY_UNREACHABLE, detail=_name_error(error)) from None
 
 
 def _name_error(error: KafkaException) -> str:
@@ -185,16 +194,15 @@ def _read_leaders(producer: Producer, kafka_id: str, topic: str, seconds: float)
 
 @contextmanager
 def _consumer_of(settings: Mapping[str, Any], topic: str, partitions: list[int]) -> Iterator[Consumer]:
-    consumer = Consumer(
-        {
-            **settings,
-            "group.id": GROUP,
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "fetch.wait.max.ms": 100,
-            "fetch.error.backoff.ms": 100,
-        }
-    )
+    own = {
+        "group.id": GROUP,
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "fetch.wait.max.ms": 100,
+        "fetch.error.backoff.ms": 100,
+    }
+    with _refusing_settings():
+        consumer = Consumer({**settings, **own})
     try:
         consumer.assign([TopicPartition(topic, partition, OFFSET_END) for partition in partitions])
         yield consumer
@@ -223,15 +231,21 @@ class _Probing:
         self._at_end: set[int] = set()
         self._sent: dict[int, _SentRecord] = {}
         self._first_ready = 0.0
+        self._forbidden: KafkaError | None = None
         self._closed = False
 
     def run(self) -> None:
-        """Until each partition has its record back and its answer; both may come first."""
+        """Until each partition has its record back and its answer; both may come first.
+
+        Raises KafkaUnreachable where the topic may not be read or written.
+        """
         while self._open and time.monotonic() < self._until:
             message = self._consumer.poll(WAIT_S)
             self._producer.poll(0)
             if message is not None:
                 self._take(message)
+            if self._forbidden is not None:
+                raise KafkaUnreachable(KafkaErrorCode.CANARY_TOPIC_UNREADABLE, detail=self._forbidden.name())
         for partition in self._open:
             probe = self._probes[partition]
             if probe.fault is None and probe.consumed_s is None:
@@ -251,7 +265,9 @@ class _Probing:
         if partition is None or partition not in self._open:
             return
         if error is not None:
-            if error.code() == PARTITION_EOF and partition not in self._at_end:
+            if error.code() in _FORBIDDEN:
+                self._forbidden = error
+            elif error.code() == PARTITION_EOF and partition not in self._at_end:
                 self._at_end.add(partition)
                 self._first_ready = self._first_ready or now
                 self._send(partition, _FIRST)
@@ -264,6 +280,7 @@ class _Probing:
             self._send(partition, _SECOND)
         else:
             probe.consumed_s = now - (self._first_ready if sent.kind == _FIRST else sent.at)
+            probe.epoch = message.leader_epoch()
             if probe.written_s is not None:
                 self._open.discard(partition)
 
@@ -275,6 +292,7 @@ class _Probing:
             if self._closed or kind != self._sent[partition].kind:
                 return
             if error is not None:
+                self._forbidden = error if error.code() in _FORBIDDEN else self._forbidden
                 self._fail(partition, error.name())
                 return
             probe.written_s = message.latency()

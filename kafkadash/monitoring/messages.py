@@ -127,6 +127,9 @@ CANARY_MESSAGES: Mapping[CanaryReason, MessageTemplate] = {
     CanaryReason.LED_ELSEWHERE: MessageTemplate(
         "Its partition is led by broker {detail}.", "Elect preferred leaders once the broker is in sync."
     ),
+    CanaryReason.LEADER_CHANGED: MessageTemplate(
+        "The leader of its partition changed during the probe.", "Wait for the next probe."
+    ),
     CanaryReason.NO_LEADER: MessageTemplate("Its partition has no leader.", "Bring back an in-sync broker."),
     CanaryReason.NOT_READABLE: MessageTemplate("The broker did not answer a consumer in time.", _BROKER),
     CanaryReason.NOT_WRITTEN: MessageTemplate("The record was not written in time.", _BROKER),

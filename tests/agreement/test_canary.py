@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -22,7 +23,8 @@ from kafkadash.devtools.playground.cluster import KafkaPlayground
 from kafkadash.findings.kinds import FindingKind
 from kafkadash.findings.models import Finding
 from kafkadash.findings.services import judge
-from kafkadash.kafka.api import KafkaUnreachable
+from kafkadash.kafka import canary_probe
+from kafkadash.kafka.api import KafkaUnreachable, PartitionProbe
 from kafkadash.kafka.connect import run_canary
 from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.monitoring.canary.rules import TOPIC, CanaryReading, CanaryReason, CanaryState
@@ -113,23 +115,27 @@ def probes(
     assert kept_ms + RETENTION_CHECK_MS == HOUR_MS
 
     plan = tmp_path / "two-replicas.json"
-    rows = [{"topic": TOPIC, "partition": n, "replicas": [*row]} for n, row in enumerate(PLACES)]
-    plan.write_text(json.dumps({"version": 1, "partitions": rows}), encoding="utf-8")
-    tools.run("reassign", "--reassignment-json-file", str(plan), "--execute")
-    wait_until(lambda: list_replicas(tools) == PLACES, "each partition has two replicas")
+    place_replicas(tools, plan, PLACES)
     CollectorRun.objects.create(cluster=cluster, kind=CollectorKind.CANARY)
     refresh(CollectorKind.METADATA)
     return CanaryProbes(cluster, refresh)
+
+
+def place_replicas(tools: Tools, plan: Path, places: list[tuple[int, int]]) -> None:
+    rows = [{"topic": TOPIC, "partition": n, "replicas": [*row]} for n, row in enumerate(places)]
+    plan.write_text(json.dumps({"version": 1, "partitions": rows}), encoding="utf-8")
+    tools.run("reassign", "--reassignment-json-file", str(plan), "--execute")
+    wait_until(lambda: list_replicas(tools) == places, "each partition has these two replicas")
 
 
 def list_replicas(tools: Tools) -> list[tuple[int, ...]]:
     return [each.replicas for _, each in sorted(tools.topics("--topic", TOPIC)[TOPIC].partitions.items())]
 
 
-def lead_again(tools: Tools) -> None:
-    """Each broker leads the partition that it is to lead."""
+def lead_again(tools: Tools, places: list[tuple[int, int]] = PLACES) -> None:
+    """The preferred leader of each partition leads it."""
     tools.run("leader-election", "--election-type", "preferred", "--all-topic-partitions")
-    leaders = [row[0] for row in PLACES]
+    leaders = [row[0] for row in places]
 
     def led() -> bool:
         topic = tools.topics("--topic", TOPIC)[TOPIC]
@@ -139,7 +145,12 @@ def lead_again(tools: Tools) -> None:
 
 
 def test_canary__measures_who_leads_and_never_another(
-    cluster: Cluster, probes: CanaryProbes, playground: KafkaPlayground, tools: Tools
+    cluster: Cluster,
+    probes: CanaryProbes,
+    playground: KafkaPlayground,
+    tools: Tools,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     read = probes.take()
     assert {each.state for each in read.values()} == {CanaryState.MEASURED}, read
@@ -178,6 +189,9 @@ def test_canary__measures_who_leads_and_never_another(
     lead_again(tools)
     probes.take_until_well()
 
+    with monkeypatch.context() as patches:
+        check_led_by_another(probes, tools, tmp_path / "moved.json", patches)
+
     tools.set_config(TOPIC, max_message_bytes="1")
     wait_until(lambda: list_refusals(cluster) == {"MSG_SIZE_TOO_LARGE"}, "each broker refuses its record")
     for _ in range(FAILED_PROBES):
@@ -188,6 +202,27 @@ def test_canary__measures_who_leads_and_never_another(
     tools.delete_config(TOPIC, "max.message.bytes")
     wait_until(lambda: list_refusals(cluster) == {""}, "each broker takes its record")
     probes.take_until_well()
+
+
+def check_led_by_another(probes: CanaryProbes, tools: Tools, plan: Path, patches: pytest.MonkeyPatch) -> None:
+    """Another broker leads the first partition once the probe has read who leads it."""
+    moved = [(BROKER, LEADS_IT), *PLACES[1:]]
+    read_leaders = canary_probe._read_leaders
+
+    def move_then(*asked: Any) -> dict[int, PartitionProbe]:
+        leaders = read_leaders(*asked)
+        place_replicas(tools, plan, moved)
+        lead_again(tools, moved)
+        return leaders
+
+    before = tools.offset(LEADS_IT, TOPIC, LATEST)
+    patches.setattr(canary_probe, "_read_leaders", move_then)
+    read = probes.take()
+    assert tools.offset(BROKER, TOPIC, LATEST) == before + 2, "the other broker took its records"
+    assert read[LEADS_IT] == CanaryReading(CanaryState.NOT_MEASURED, code=CanaryReason.LEADER_CHANGED)
+    assert {read[broker].state for broker in (BROKER, WITHOUT_IT)} == {CanaryState.MEASURED}
+    place_replicas(tools, plan, PLACES)
+    lead_again(tools)
 
 
 def list_refusals(cluster: Cluster) -> set[str]:

@@ -551,8 +551,13 @@ def test_the_canary_connects_as_its_cluster_does(secure: Secure, admin: User, al
     wait_until(is_measured, "it is measured", 30)
 
 
-def test_a_canary_without_rights_on_its_topic_says_so(secure: Secure, admin: User, allow: Allow) -> None:
-    allow([(CLUSTER, DESCRIBE)])
+@pytest.mark.parametrize(
+    "rights", [(), (DESCRIBE, AclOperation.WRITE), (DESCRIBE, AclOperation.READ)], ids=["none", "no Read", "no Write"]
+)
+def test_a_canary_without_rights_on_its_topic_says_so(
+    secure: Secure, admin: User, allow: Allow, rights: Sequence[AclOperation]
+) -> None:
+    allow([(CLUSTER, DESCRIBE), *((ORDERS, right) for right in rights)])
     cluster = registered(admin, secure.at("LOGIN"), security_protocol="SASL_PLAINTEXT", **login("PLAIN"))
 
     def is_refused() -> bool:
@@ -562,4 +567,4 @@ def test_a_canary_without_rights_on_its_topic_says_so(secure: Secure, admin: Use
             return failure.message.code == KafkaErrorCode.CANARY_TOPIC_UNREADABLE
         return False
 
-    wait_until(is_refused, "the topic is not described", 30)
+    wait_until(is_refused, "the topic is not read or written", 30)

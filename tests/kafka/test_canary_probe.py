@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from kafkadash.devtools.embedded.ports import LOOPBACK, free_port
-from kafkadash.kafka.api import ClusterConnection, ConnectionSecurity, KafkaUnreachable, NotSupported
+from kafkadash.kafka.api import ClusterConnection, ConnectionSecurity, KafkaUnreachable, NotSupported, TokenUnavailable
 from kafkadash.kafka.connect import run_canary
 from kafkadash.kafka.errors import KafkaErrorCode
 from tests.contract.certificates import new_authority, server_context
@@ -60,4 +60,18 @@ def refuse_peers(listener: socket.socket, context: ssl.SSLContext | None) -> Non
 def test_networks_are_limited__nothing_is_connected() -> None:
     connection = ClusterConnection("limited", 1, (f"{LOOPBACK}:1",), networks=("10.0.0.0/8",))
     with raises_code(KafkaErrorCode.CANARY_OF_LIMITED_NETWORKS, NotSupported):
+        run_canary(connection, "", "canary", deadline=1)
+
+
+def test_token_endpoint_is_down__is_said_before_any_client_is_made() -> None:
+    endpoint = f"http://{LOOPBACK}:{free_port()}/token"
+    security = ConnectionSecurity("SASL_PLAINTEXT", "OAUTHBEARER", "canary", "secret", oauth_endpoint=endpoint)
+    connection = ClusterConnection("token", 1, (f"{LOOPBACK}:1",), security)
+    with raises_code(KafkaErrorCode.TOKEN_ENDPOINT_UNREACHABLE, TokenUnavailable):
+        run_canary(connection, "", "canary", deadline=1)
+
+
+def test_certificate_is_unusable__is_said() -> None:
+    connection = ClusterConnection("broken", 1, (f"{LOOPBACK}:1",), ConnectionSecurity("SSL", ca_pem="no certificate"))
+    with raises_code(KafkaErrorCode.CANARY_UNREACHABLE, KafkaUnreachable):
         run_canary(connection, "", "canary", deadline=1)

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from kafkadash.kafka.api import PartitionProbe, ProbeFault
+from kafkadash.kafka.api import PartitionMetadata, PartitionProbe, ProbeFault
 from kafkadash.monitoring.canary.rules import (
     CanaryReading,
     CanaryReason,
@@ -43,9 +43,32 @@ FAILED = CanaryReading(CanaryState.FAILED, code=CanaryReason.NOT_WRITTEN)
 def test_probe__speaks_for_the_broker_that_leads_its_own_partition(
     probe: PartitionProbe, state: CanaryState, code: str
 ) -> None:
-    reading = judge_probes({0: probe}, [1])[1]
+    after = {0: PartitionMetadata(0, probe.leader, 7, (1, 2), (1, 2), ())}
+    reading = judge_probes({0: probe}, after, [1])[1]
     assert (reading.state, reading.code) == (state, code)
     assert CanaryReading.from_json(reading.as_json()) == reading
+
+
+@pytest.mark.parametrize(
+    ("record_epoch", "leader", "leader_epoch", "is_measured"),
+    [
+        (7, 1, 7, True),
+        (8, 1, 7, False),  # metadata is older than the record
+        (7, 1, 9, False),  # another led in between
+        (7, 2, 7, False),
+        (None, 1, None, True),
+        (None, 2, None, False),
+    ],
+)
+def test_probe_that_came_back__is_of_who_led_in_its_epoch(
+    record_epoch: int | None, leader: int, leader_epoch: int | None, is_measured: bool
+) -> None:
+    probe = PartitionProbe(1, (1, 2), 0.004, 0.005, epoch=record_epoch)
+    after = {0: PartitionMetadata(0, leader, leader_epoch, (1, 2), (1, 2), ())}
+    reading = judge_probes({0: probe}, after, [1])[1]
+    changed = CanaryReading(CanaryState.NOT_MEASURED, code=CanaryReason.LEADER_CHANGED)
+    assert reading == (CanaryReading(CanaryState.MEASURED, 4.0, 5.0) if is_measured else changed)
+    assert judge_probes({0: probe}, {}, [1])[1] == changed
 
 
 def test_sums__what_was_not_measured_is_neither_available_nor_not() -> None:

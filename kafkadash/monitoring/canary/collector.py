@@ -5,7 +5,7 @@ Only clusters whose canary an administrator started have this collector (``monit
 
 from __future__ import annotations
 
-from kafkadash.kafka.api import NotSupported
+from kafkadash.kafka.api import NotSupported, read_named_topics
 from kafkadash.kafka.connect import run_canary
 from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.monitoring.canary.rules import TOPIC, judge_probes, judge_silence
@@ -26,8 +26,13 @@ def read(asking: CollectContext) -> CollectedFacts:
     asking.step()
     answer = run_canary(cluster.connection(), cluster.kafka_id, TOPIC, deadline=min(LONGEST_S, asking.deadline))
     brokers = BrokerState.objects.filter(cluster=cluster, gone_at=None).values_list("broker_id", flat=True)
-    silence = answer.silence
-    readings = judge_silence(silence, brokers) if silence else judge_probes(answer.partitions, brokers)
+    if answer.silence:
+        readings = judge_silence(answer.silence, brokers)
+    else:
+        asking.step()
+        topic = read_named_topics(asking.admin, [TOPIC], deadline=asking.deadline).get(TOPIC)
+        after = {each.partition: each for each in topic.partitions} if topic else {}
+        readings = judge_probes(answer.partitions, after, brokers)
     point = CanaryPoint(
         cluster=cluster,
         taken_at=to_utc(answer.taken_at),

@@ -1,8 +1,9 @@
 """Judgement of canary probes: which partition stands for which broker, and what the samples of a broker add up to.
 
 A broker is measured by the first partition of which it is the preferred leader, and only while it leads it: a record
-that another broker took says nothing about this one. Where nobody leads the partition, or no broker answers, clients
-cannot write either: that is a failure of the broker.
+that another broker took says nothing about this one. Which broker took it, the record's leader epoch says: each epoch
+has one leader. Where nobody leads the partition, or no broker answers, clients cannot write either: that is a failure
+of the broker. So is a record that did not come back from a partition that it led at first.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from itertools import takewhile
 from math import ceil
 from typing import Any
 
-from kafkadash.kafka.api import PartitionProbe, ProbeFault
+from kafkadash.kafka.api import PartitionMetadata, PartitionProbe, ProbeFault
 
 TOPIC = "kafkadash-canary"
 RETENTION_MS, SEGMENT_MS = 2_700_000, 600_000
@@ -33,11 +34,12 @@ class CanaryState(StrEnum):
 
 
 class CanaryReason(StrEnum):
-    """Codes of why a broker was not measured (no partition, led elsewhere), or failed; the values are stored."""
+    """Codes of why a broker was not measured (no partition, led elsewhere, leader changed), or failed; stored."""
 
     NO_ANSWER = "canary-no-answer"
     NO_PARTITION = "canary-no-partition"
     LED_ELSEWHERE = "canary-led-elsewhere"
+    LEADER_CHANGED = "canary-leader-changed"
     NO_LEADER = "canary-no-leader"
     NOT_READABLE = "canary-not-readable"
     NOT_WRITTEN = "canary-not-written"
@@ -74,13 +76,18 @@ class CanaryReading:
         return cls(CanaryState(stored[0]), *stored[1:5])
 
 
-def judge_probes(probes: Mapping[int, PartitionProbe], brokers: Iterable[int]) -> dict[int, CanaryReading]:
-    """Return a reading of each broker."""
-    own: dict[int, PartitionProbe] = {}
-    for _, probe in sorted(probes.items()):
+def judge_probes(
+    probes: Mapping[int, PartitionProbe], after: Mapping[int, PartitionMetadata], brokers: Iterable[int]
+) -> dict[int, CanaryReading]:
+    """Return a reading of each broker; ``after``: the partitions as metadata said after the probe."""
+    own: dict[int, int] = {}
+    for partition, probe in sorted(probes.items()):
         if probe.replicas:
-            own.setdefault(probe.replicas[0], probe)
-    return {broker: _judge_probe(broker, own.get(broker)) for broker in brokers}
+            own.setdefault(probe.replicas[0], partition)
+    return {
+        broker: _judge_probe(broker, probes[own[broker]], after.get(own[broker])) if broker in own else _NO_PARTITION
+        for broker in brokers
+    }
 
 
 def find_unled(assignment: Iterable[Sequence[int]], brokers: Iterable[int]) -> list[int]:
@@ -95,9 +102,10 @@ def judge_silence(name: str, brokers: Iterable[int]) -> dict[int, CanaryReading]
     return dict.fromkeys(brokers, failed)
 
 
-def _judge_probe(broker: int, probe: PartitionProbe | None) -> CanaryReading:
-    if probe is None:
-        return CanaryReading(CanaryState.NOT_MEASURED, code=CanaryReason.NO_PARTITION.value)
+_NO_PARTITION = CanaryReading(CanaryState.NOT_MEASURED, code=CanaryReason.NO_PARTITION.value)
+
+
+def _judge_probe(broker: int, probe: PartitionProbe, after: PartitionMetadata | None) -> CanaryReading:
     if probe.leader is None:
         return CanaryReading(CanaryState.FAILED, code=CanaryReason.NO_LEADER.value)
     if probe.leader != broker:
@@ -106,7 +114,15 @@ def _judge_probe(broker: int, probe: PartitionProbe | None) -> CanaryReading:
     if probe.fault is not None:
         reason = CanaryReason.REFUSED if probe.refused else _FAULTS[probe.fault]
         return CanaryReading(CanaryState.FAILED, written, consumed, reason.value, probe.refused)
+    if after is None or not _wrote_record(broker, probe, after):
+        return CanaryReading(CanaryState.NOT_MEASURED, code=CanaryReason.LEADER_CHANGED.value)
     return CanaryReading(CanaryState.MEASURED, written, consumed)
+
+
+def _wrote_record(broker: int, probe: PartitionProbe, after: PartitionMetadata) -> bool:
+    """Whether the record is known to be this broker's. Without epochs (before Kafka 2.1) leaders have to do."""
+    same = probe.epoch is None or after.leader_epoch is None or probe.epoch == after.leader_epoch
+    return after.leader == broker and same
 
 
 def _as_ms(seconds: float | None) -> float | None:
