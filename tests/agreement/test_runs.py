@@ -236,6 +236,7 @@ def test_a_destination_that_is_stopped__before_it_blocks_with_a_sentence__during
     run.until_it_is(RequestState.DONE, 90)
     assert tools.topics("--topic", topic)[topic].partitions[0].replicas == (1, 3)
     assert tools.throttles(topic, 1, 2, 3) == {}
+    wait_until(tools.in_sync, "every replica is in sync again", 60)
 
 
 def test_a_topic_deleted_and_made_again_while_it_moves__ends_its_rows_and_nothing_else(

@@ -333,6 +333,7 @@ def test_a_broker_that_dies__has_its_rate_taken_away_through_the_controllers(
     assert run.row(topic).state == "cancelled"
     [away] = [note for note in run.execution.report["meanwhile"] if note["params"].get("broker") == 3]
     assert away["code"] == ReportNoteCode.AWAY_AT_THE_END
+    wait_until(tools.in_sync, "every replica is in sync again", 60)
 
 
 def test_a_new_replica__lies_in_the_directory_that_the_plan_names(
