@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Count, Max, Q, QuerySet
 
 from kafkadash.notifications.models import (
@@ -28,6 +28,9 @@ from kafkadash.notifications.rules import STORM_WITHIN, RouteFilter, RouteHours,
 
 MOST_EVENTS = 5_000
 """Events that are routed in one transaction; the next second takes the others."""
+
+_LOCK = 0x6E6F_7465
+"""First half of the advisory lock of routing ("note"); the second is 0."""
 
 _TELLING = (EventStep.OPENED, EventStep.ESCALATED, EventStep.UNACKNOWLEDGED)
 """Steps by which a receiver comes to know of a finding: its closing follows them."""
@@ -49,12 +52,17 @@ def route_events(now: datetime) -> int:
 
     A closing goes to the receivers that were sent the opening, whatever the hour; where one is disabled, it waits. An
     event of a consequence goes only to those that were not told of its cause, and a finding about a change that failed
-    only to those that were not told of its end. Events are left for later until their ``hold_until``. Takes one query
-    where none waits.
+    only to those that were not told of its end. Events are left for later until their ``hold_until``.
+
+    While another process routes, nothing is done: a closing would not find an opening that is not committed yet, and a
+    storm would become two digests. Takes two queries where none waits.
     """
     with transaction.atomic():
+        if not _take_turn():
+            return 0
         due = Q(hold_until=None) | Q(hold_until__lte=now)
         waiting = NotificationEvent.objects.filter(due, routed=False).order_by("pk")
+        # The removal of a cluster may hold events of it for long.
         events = list(waiting.select_for_update(skip_locked=True, no_key=True)[:MOST_EVENTS])
         if not events:
             return 0
@@ -68,6 +76,13 @@ def route_events(now: datetime) -> int:
         _store_messages(chosen, now)
         NotificationEvent.objects.filter(pk__in=[event.pk for event in events]).update(routed=True)
     return len(events)
+
+
+def _take_turn() -> bool:
+    """Return whether this transaction alone routes until it ends."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s, 0)", [_LOCK])
+        return bool(cursor.fetchone()[0])
 
 
 @dataclass(slots=True)
