@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import hmac
 import ipaddress
@@ -396,6 +397,16 @@ class TestFailures:
         tell()
         assert send(target) == 1
         assert len(newest(target).answer) == 200
+
+    def test_answer__that_is_compressed__is_accepted_without_its_text(
+        self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver
+    ) -> None:
+        target = make_target(receiver.url)
+        receiver.answers.append((200, gzip.compress(b"x" * 10_000), {"content-encoding": "gzip"}))
+        tell()
+        assert send(target) == 1
+        assert (newest(target).state, newest(target).answer) == (MessageState.SENT, "")
+        assert receiver.requests[0][0]["accept-encoding"] == "identity"
 
     def test_after_a_day_it_is_given_up(self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver) -> None:
         target = make_target(receiver.url)
