@@ -233,9 +233,9 @@ def _record_failed(
         state, ended_at = MessageState.REFUSED, now
     elif last_fault or now - message.created_at > GIVEN_UP_AFTER:
         state, ended_at = MessageState.GIVEN_UP, now
-    # Faults of ours are of one message: those of others before it make no pause longer.
-    failures = message.tries if failed.code == DeliveryErrorCode.FAULT else target.failures
-    pause_s = max(min(2.0 ** min(failures, 10), LONGEST_PAUSE_S), min(failed.retry_after_s, LONGEST_ASKED_S))
+    # Failures of other messages before it make no pause longer.
+    own_pause_s = min(2.0 ** min(message.tries, 10), LONGEST_PAUSE_S)
+    pause_s = max(own_pause_s, min(failed.retry_after_s, LONGEST_ASKED_S))
     with lease.write():
         NotificationMessage.objects.filter(pk=message.pk).update(
             state=state,

@@ -302,6 +302,20 @@ class TestFailures:
         target.refresh_from_db()
         assert (target.failing_since, target.failures) == (None, 0)
 
+    def test_failure__after_a_success_of_the_same_turn__is_tried_again_after_a_second(
+        self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver
+    ) -> None:
+        target = make_target(receiver.url)
+        NotificationTarget.objects.update(failures=50)
+        receiver.answers += [(200, b"ok", {}), (503, b"", {})]
+        tell("f-1")
+        route_events(datetime.now(UTC))
+        tell("f-2")
+        assert send(target) == 1
+        target.refresh_from_db()
+        assert (target.next_at - newest(target).tried_at).total_seconds() <= 1  # type: ignore[operator]
+        assert target.failures == 1
+
     def test_a_fault_of_ours_is_a_failed_try(
         self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver, monkeypatch: pytest.MonkeyPatch
     ) -> None:
