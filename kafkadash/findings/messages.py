@@ -440,7 +440,9 @@ FINDING_MESSAGES: Mapping[FindingCode, FindingTemplate] = {
         "The dead-man URL accepted no ping.", "Dead-man URL accepts no ping", "The service behind it may raise an alarm"
     ),
     FindingCode.RECEIVER_FAILS: _template(
-        "The receiver {receiver} accepts no notifications.", "Receiver {receiver} fails", "{why:reason}"
+        "Notifications to {receiver} fail, or do not reach all of its addresses.",
+        "Receiver {receiver} fails",
+        "{why:reason}",
     ),
     FindingCode.NEVER_COMPLETE: _template(
         "Never read completely since the cluster was registered: {sources:sources}.",

@@ -26,7 +26,7 @@ from kafkadash.core import leases
 from kafkadash.core.messages import CodedMessage, coded, first_names, message_columns, message_part
 from kafkadash.notifications.errors import DeliveryErrorCode, NotificationCode
 from kafkadash.notifications.guarded_http import DeliveryFailed, ReceiverAnswer, clean_answer, post
-from kafkadash.notifications.mail import MAIL_SECONDS
+from kafkadash.notifications.mail import MAIL_SECONDS, AddressesRefused
 from kafkadash.notifications.models import (
     EventStep,
     EventSubject,
@@ -212,11 +212,13 @@ def _record_accepted(
             ended_at=now,
             status=answer.status,
             answer=answer.text,
-            error_code="",
-            error_params={},
+            **message_columns(answer.lacking, "error"),
             **_try_columns(now, began),
         )
-        NotificationTarget.objects.filter(pk=target.pk).update(failing_since=None, failures=0, last_sent_at=now)
+        failing: dict[str, object] = {"failing_since": None, "failures": 0}
+        if answer.lacking is not None:
+            failing = _failing_columns(now)
+        NotificationTarget.objects.filter(pk=target.pk).update(last_sent_at=now, **failing)
 
 
 def _record_failed(
@@ -246,10 +248,13 @@ def _record_failed(
             **_try_columns(now, began),
         )
         NotificationTarget.objects.filter(pk=target.pk).update(
-            failing_since=Coalesce("failing_since", now),
-            failures=F("failures") + 1,
             next_at=now + timedelta(seconds=0 if failed.final or last_fault else pause_s),
+            **_failing_columns(now),
         )
+
+
+def _failing_columns(now: datetime) -> dict[str, object]:
+    return {"failing_since": Coalesce("failing_since", now), "failures": F("failures") + 1}
 
 
 def _is_last_fault(message: NotificationMessage, failed: DeliveryFailed) -> bool:
@@ -298,6 +303,11 @@ def _send_mail(target: NotificationTarget, content: MessageContent) -> ReceiverA
     )
     try:
         mail.send()
+    except AddressesRefused as refused:
+        # Tried again, it would be sent to the others again.
+        addresses, detail = first_names(list(refused.answers)), _join_answers(refused.answers)
+        lacking = coded(DeliveryErrorCode.ADDRESSES_REFUSED, addresses=addresses, detail=detail)
+        return ReceiverAnswer(None, "", lacking)
     except OSError as error:  # SMTPException is one
         raise DeliveryFailed(coded(DeliveryErrorCode.MAIL_FAILED, detail=_describe_mail_failure(error))) from error
     return ReceiverAnswer(None, "")
@@ -305,10 +315,17 @@ def _send_mail(target: NotificationTarget, content: MessageContent) -> ReceiverA
 
 def _describe_mail_failure(error: OSError) -> str:
     """Return what the mail server answered, or why there is no answer."""
+    if isinstance(error, smtplib.SMTPRecipientsRefused):
+        return _join_answers(error.recipients)
     if not isinstance(error, smtplib.SMTPResponseException):
         return error.strerror or type(error).__name__
     told = error.smtp_error
     return clean_answer(told if isinstance(told, str) else told.decode("utf-8", "replace"))
+
+
+def _join_answers(answers: Mapping[str, tuple[int, bytes]]) -> str:
+    """Return what a mail server said of addresses, the same words once."""
+    return clean_answer("; ".join(dict.fromkeys(told.decode("utf-8", "replace") for _, told in answers.values())))
 
 
 def _find_incident(

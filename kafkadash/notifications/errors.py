@@ -32,6 +32,7 @@ class DeliveryErrorCode(StrEnum):
     REDIRECTS = "receiver-redirects"
     STATUS = "receiver-status"
     MAIL_FAILED = "receiver-mail-failed"
+    ADDRESSES_REFUSED = "receiver-addresses-refused"
     FAULT = "receiver-fault"
     SECRET_UNREADABLE = "receiver-secret-unreadable"  # noqa: S105
 

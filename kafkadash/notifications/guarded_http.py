@@ -62,10 +62,14 @@ class DeliveryFailed(UserError):
 
 @dataclass(frozen=True, slots=True)
 class ReceiverAnswer:
-    """Accepted request: HTTP status, and the first characters of the answer."""
+    """Accepted request: HTTP status, and the first characters of the answer.
+
+    ``lacking``: says which addresses of the receiver were refused, if the others were sent the message.
+    """
 
     status: int | None
     text: str
+    lacking: CodedMessage | None = None
 
 
 def post(

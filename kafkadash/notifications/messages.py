@@ -47,6 +47,10 @@ DELIVERY_MESSAGES: Mapping[Code, MessageTemplate] = {
     ),
     Code.STATUS: MessageTemplate("{host} answered with HTTP status {status}.", "See the answer of the receiver."),
     Code.MAIL_FAILED: MessageTemplate("The mail server did not accept the message: {detail}.", "It is tried again."),
+    Code.ADDRESSES_REFUSED: MessageTemplate(
+        "The mail server refused {addresses:names}: {detail}. It took the message for the other addresses.",
+        "Correct the addresses of the receiver: this message is not sent again.",
+    ),
     Code.FAULT: MessageTemplate(
         "kafkadash could not send the message because of a fault of its own.", "See the logs of worker-notify."
     ),

@@ -62,7 +62,7 @@ class NotificationTarget(models.Model):
     """Receiver of notifications, with a lease by which one worker at a time sends to it.
 
     ``address`` is a URL, PagerDuty's routing key, or e-mail addresses; ``shown`` is the part of it that is no secret.
-    ``failing_since``: the first of the failed tries since the last message that was accepted.
+    ``failing_since``: the first of the failed tries since the last message that was accepted, for all its addresses.
     """
 
     name = models.CharField(max_length=64, unique=True)
@@ -158,8 +158,8 @@ class NotificationMessage(models.Model):
     """Message to a target. ``public_id`` stays the same in every try, so that a receiver can drop a repeat.
 
     ``digest``: sums up a storm, sent at ``send_at``. ``is_test``: sent to a disabled target as well. ``error_*``: why
-    the last try failed; ``answer``: the first characters that the receiver answered, ``status`` its HTTP status,
-    ``took_ms`` how long it took.
+    the last try failed, or which addresses of a message that is SENT were refused; ``answer``: the first characters
+    that the receiver answered, ``status`` its HTTP status, ``took_ms`` how long it took.
     """
 
     target = models.ForeignKey(NotificationTarget, on_delete=models.CASCADE, related_name="messages")

@@ -110,7 +110,7 @@ class DeliveryLine:
 
     @property
     def mark(self) -> str:
-        if self.message.state == MessageState.WAITING and self.message.error_code:
+        if self.message.state in (MessageState.WAITING, MessageState.SENT) and self.message.error_code:
             return "warning"
         return _MARKS[MessageState(self.message.state)]
 
