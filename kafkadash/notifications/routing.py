@@ -144,18 +144,23 @@ def _name_informed(subject: str, subject_id: str) -> str:
 
 
 def _store_messages(chosen: Mapping[NotificationRoute, Sequence[NotificationEvent]], now: datetime) -> None:
-    held = {
-        message.route_id: message
-        for message in NotificationMessage.objects.select_for_update(no_key=True).filter(
-            route__in=chosen.keys(), state=MessageState.HELD
-        )
-    }
+    targets = {route.target_id for route in chosen}
+    digests = NotificationMessage.objects.filter(target__in=targets, state=MessageState.HELD)
+    held = list(digests.select_for_update(no_key=True).order_by("pk"))
+    holding = _load_holding(held, chosen.values())
+    own_digests = {message.route_id: message for message in held}
     traffic = _load_traffic(chosen, now)
     messages: list[NotificationMessage] = []
     items: list[NotificationItem] = []
     for route, taken in chosen.items():
-        own_held = held.get(route.pk)
-        alone, others = _part_events(route.target, taken, own_held)
+        own_held = own_digests.get(route.pk)
+        free = []
+        for event in taken:
+            if digest := holding.get((route.target_id, event.subject, event.subject_id)):
+                items.append(_item(digest, event))
+            else:
+                free.append(event)
+        alone, others = _part_events(route.target, free)
         parts: list[tuple[Sequence[NotificationEvent], datetime | None]] = [([event], None) for event in alone]
         if own_held is not None:
             items += [_item(own_held, event) for event in others]
@@ -169,6 +174,23 @@ def _store_messages(chosen: Mapping[NotificationRoute, Sequence[NotificationEven
             items += [_item(message, event) for event in part]
     NotificationMessage.objects.bulk_create(messages)
     NotificationItem.objects.bulk_create(items, batch_size=1_000)
+
+
+def _load_holding(
+    held: Sequence[NotificationMessage], chosen: Iterable[Sequence[NotificationEvent]]
+) -> dict[tuple[int, str, str], NotificationMessage]:
+    """Return the held digest of each target that tells of the subject of an event already.
+
+    The event is told with it, also where another route takes it or that of the digest was removed: a closing must not
+    arrive before its opening.
+    """
+    if not held:
+        return {}
+    digests = {message.pk: message for message in held}
+    subjects = {event.subject_id for events in chosen for event in events}
+    items = NotificationItem.objects.filter(delivery__in=held, event__subject_id__in=subjects)
+    rows = items.values_list("delivery_id", "target_id", "event__subject", "event__subject_id")
+    return {(target, subject, number): digests[digest] for digest, target, subject, number in rows}
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,17 +221,12 @@ def list_first_items(target: NotificationTarget, subjects: Iterable[str]) -> Que
 
 
 def _part_events(
-    target: NotificationTarget, events: Sequence[NotificationEvent], held: NotificationMessage | None
+    target: NotificationTarget, events: Sequence[NotificationEvent]
 ) -> tuple[list[NotificationEvent], list[NotificationEvent]]:
-    """Return events that are sent alone, because PagerDuty has an incident of their finding, and the other events.
-
-    An event whose opening is held is told with it.
-    """
+    """Return events that are sent alone, because PagerDuty has an incident of their finding, and the other events."""
     if target.kind != TargetKind.PAGERDUTY:
         return [], list(events)
     first = _load_first_deliveries(target, (event.subject_id for event in events))
-    if held is not None:
-        first = {subject: own for subject, own in first.items() if own.number != held.pk}
     later = [event for event in events if event.subject_id in first]
     return _drop_early_closings(target, later, first), [event for event in events if event.subject_id not in first]
 

@@ -203,6 +203,23 @@ class TestStorms:
         told = [(document["event_action"], document["dedup_key"]) for _, document in receiver.requests]
         assert told == [("trigger", "f-0"), ("resolve", digest.public_id)]
 
+    def test_closing__of_a_finding_whose_digest_is_held__is_told_with_it_when_the_route_was_removed(
+        self, make_target: MakeTarget, tell: Tell
+    ) -> None:
+        target = make_target("k" * 32, TargetKind.PAGERDUTY)
+        target.routes.create()
+        tell("f-0")
+        route_events(NOW)
+        names = [f"f-{number}" for number in range(1, STORM_EVENTS + 2)]
+        for step in (EventStep.OPENED, EventStep.CLOSED):
+            for name in names:
+                tell(name, step)
+            route_events(NOW)
+            target.routes.order_by("pk")[0].delete()
+        digest = target.messages.get(digest=True)
+        assert (digest.state, digest.events.count()) == (MessageState.HELD, 2 * len(names))
+        assert target.messages.count() == 2
+
 
 class TestFormats:
     def test_webhooks_are_signed(self, make_target: MakeTarget, tell: Tell, receiver: LocalReceiver) -> None:
