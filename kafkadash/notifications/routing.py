@@ -34,6 +34,8 @@ _LOCK = 0x6E6F_7465
 
 _TELLING = (EventStep.OPENED, EventStep.ESCALATED, EventStep.UNACKNOWLEDGED)
 """Steps by which a receiver comes to know of a finding: its closing follows them."""
+_LOST_STATES = (MessageState.REFUSED, MessageState.GIVEN_UP)
+"""States of messages that are not sent again, although their receiver has not accepted them."""
 
 
 def filter_of(route: NotificationRoute) -> RouteFilter:
@@ -87,10 +89,14 @@ def _take_turn() -> bool:
 
 @dataclass(slots=True)
 class _RouteTable:
-    """Routes by their targets, and which targets were told of findings and of their causes, also of ends of changes."""
+    """Routes by their targets, and which targets were told of findings and of their causes, also of ends of changes.
+
+    ``informed``: by which route, so that closings follow; ``aware``: without those that did not accept the message.
+    """
 
     filters: Mapping[int, Sequence[tuple[NotificationRoute, RouteFilter]]]
     informed: dict[str, dict[int, NotificationRoute]]
+    aware: dict[str, set[int]]
     now: datetime
 
     @classmethod
@@ -107,20 +113,24 @@ class _RouteTable:
         if changes := [cause.removeprefix(CAUSE_MARK) for cause in causes if cause.startswith(CAUSE_MARK)]:
             told |= Q(event__subject=EventSubject.CHANGE, event__subject_id__in=changes, event__step=EventStep.ENDED)
         informed: dict[str, dict[int, NotificationRoute]] = defaultdict(dict)
+        aware: dict[str, set[int]] = defaultdict(set)
         known = {route.pk: route for route in routes}
-        columns = ("event__subject", "event__subject_id", "target_id", "delivery__route_id")
-        for subject, number, target, used in NotificationItem.objects.filter(told).values_list(*columns):
+        columns = ("event__subject", "event__subject_id", "target_id", "delivery__route_id", "delivery__state")
+        for subject, number, target, used, state in NotificationItem.objects.filter(told).values_list(*columns):
             if target in filters:
-                informed[_name_informed(subject, number)][target] = known.get(used or 0) or filters[target][0][0]
-        return cls(filters, informed, now)
+                name = _name_informed(subject, number)
+                informed[name][target] = known.get(used or 0) or filters[target][0][0]
+                if state not in _LOST_STATES:
+                    aware[name].add(target)
+        return cls(filters, informed, aware, now)
 
     def choose(self, event: NotificationEvent) -> list[NotificationRoute]:
         """Return at most one route of each target, the oldest that fits."""
         if event.subject == EventSubject.FINDING and event.step == EventStep.CLOSED:
             return list(self.informed[event.subject_id].values())
         found = []
-        told = self.informed[event.cause] if event.cause else {}
-        again = self.informed[event.subject_id] if event.step == EventStep.OPENED else {}
+        told = self.aware[event.cause] if event.cause else ()
+        again = self.aware[event.subject_id] if event.step == EventStep.OPENED else ()
         for target, routes in self.filters.items():
             if target in told or target in again or not routes[0][0].target.enabled:
                 continue
@@ -128,7 +138,9 @@ class _RouteTable:
                 if self._takes(wanted, event):
                     found.append(route)
                     if event.step in (*_TELLING, EventStep.ENDED):
-                        self.informed[_name_informed(event.subject, event.subject_id)][target] = route
+                        name = _name_informed(event.subject, event.subject_id)
+                        self.informed[name][target] = route
+                        self.aware[name].add(target)
                     break
         return found
 

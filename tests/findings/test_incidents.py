@@ -17,7 +17,7 @@ from kafkadash.findings.kinds import FindingKind
 from kafkadash.findings.models import Finding
 from kafkadash.findings.services import AcknowledgementTerms, acknowledge, judge, judge_ages, release
 from kafkadash.monitoring.models import BrokerState, ClusterState, MoveOutcome, ReassignmentSnapshot, TopicState
-from kafkadash.notifications.models import EventStep, NotificationEvent, NotificationTarget, TargetKind
+from kafkadash.notifications.models import EventStep, MessageState, NotificationEvent, NotificationTarget, TargetKind
 from kafkadash.notifications.routing import route_events
 from tests.factories import NOW, ReassignmentFactory, TopicFactory, silent, watched
 
@@ -210,6 +210,18 @@ def test_receiver__that_is_not_told_of_the_cause__is_told_of_the_consequence(
     read(demo)
     assert told(target) == [(DOWN, EventStep.OPENED)]
     assert told(other) == [(REFUSING, EventStep.OPENED)]
+
+
+def test_receiver__that_refused_the_message_of_the_cause__is_told_of_the_consequence(
+    demo: Cluster, target: NotificationTarget
+) -> None:
+    stop(demo)
+    read(demo, readings=2)
+    assert told(target) == [(DOWN, EventStep.OPENED)]
+    target.messages.update(state=MessageState.REFUSED)
+    lose_replicas(demo)
+    read(demo, readings=2)
+    assert told(target) == [(DOWN, EventStep.OPENED), (REFUSING, EventStep.OPENED), (LACKING, EventStep.OPENED)]
 
 
 def test_unreachable_cluster__explains_what_was_told_before_and_tells_nothing_twice(
