@@ -80,6 +80,8 @@ class RouteLine:
 
     @property
     def hours(self) -> str:
+        if filter_of(self.route).hours.zone is None:
+            return f"always, because the time zone {self.route.time_zone} is unknown"
         days = ", ".join(WEEKDAYS[day] for day in self.route.weekdays) or "every day"
         if self.route.begins == self.route.ends:
             return days if not self.route.weekdays else f"{days}, {self.route.time_zone}"

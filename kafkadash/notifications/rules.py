@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
 from enum import StrEnum
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from kafkadash.core.status import HealthState
 from kafkadash.notifications.kinds import KnownKind
@@ -36,7 +36,7 @@ class RouteHours:
     """Hours of a route; ``weekdays`` are numbers from 0 for Monday, every day where empty.
 
     Between equal times it holds all day. One that ends before it begins holds over midnight, as part of the day on
-    which it began.
+    which it began. In a time zone that is not known any more it holds always: nobody knows when it would not.
     """
 
     time_zone: str = "UTC"
@@ -44,8 +44,18 @@ class RouteHours:
     begins: time = time(0)
     ends: time = time(0)
 
+    @property
+    def zone(self) -> ZoneInfo | None:
+        """Return the time zone; None where the server does not know it (any more)."""
+        try:
+            return ZoneInfo(self.time_zone)
+        except (ZoneInfoNotFoundError, ValueError):
+            return None
+
     def include(self, at: datetime) -> bool:
-        local = at.astimezone(ZoneInfo(self.time_zone))
+        if (zone := self.zone) is None:
+            return True
+        local = at.astimezone(zone)
         day, clock = local.weekday(), local.time()
         if self.begins < self.ends:
             inside = self.begins <= clock < self.ends

@@ -72,15 +72,18 @@ def test_route__of_a_receiver__is_listed_with_where_hours_and_events(admin: Clie
         time_zone="Europe/Berlin",
     )
     target.routes.create(findings=False, changes="all")
+    target.routes.create(begins=time(22), ends=time(6, 30), time_zone="Mars/Olympus")
     page = Page.read(admin.get(LIST))
-    night, always = page.context["rows"][0]["routes"]
+    night, always, unknown_zone = page.context["rows"][0]["routes"]
     shown = page.first(f"#receiver-{target.pk}").texts("td p")
-    for line, text in zip((night, always), shown, strict=True):
+    for line, text in zip((night, always, unknown_zone), shown, strict=True):
         assert [part for part in (line.where, line.hours, *line.events) if part not in text] == []
     assert (night.where, len(night.events), len(always.events)) == ("Orders EU", 2, 1)
     assert [word for word in ("Monday", "Sunday", "22:00", "06:30", "Europe/Berlin") if word not in night.hours] == []
     assert "Tuesday" not in night.hours
-    assert not set("0123456789") & set(always.hours), "at all times"
+    for line in (always, unknown_zone):
+        assert not set("0123456789") & set(line.hours), "at all times"
+    assert "Mars/Olympus" in unknown_zone.hours
     assert {night.where, night.hours, *night.events}.isdisjoint({always.where, always.hours})
     own = Page.read(admin.get(f"{LIST}{target.pk}/"))
     rows = [own.first(f"#route-{line.route.pk}").text for line in (night, always)]

@@ -32,6 +32,7 @@ SATURDAY = datetime(2026, 11, 21, 2, 3, 4, tzinfo=UTC)
         (RouteHours(begins=time(22), ends=time(6), weekdays=frozenset({5})), SATURDAY, False),
         (RouteHours("America/New_York", frozenset({4})), SATURDAY, True),
         (RouteHours("America/New_York", frozenset({5})), SATURDAY, False),
+        (RouteHours("Mars/Olympus", frozenset({1}), time(9), time(9, 1)), SATURDAY, True),
         # 02:30 does not exist in Berlin on this day: the clock goes from 02:00 to 03:00.
         (RouteHours("Europe/Berlin", begins=time(2, 30), ends=time(3)), datetime(2026, 3, 29, 1, tzinfo=UTC), False),
         (RouteHours("Europe/Berlin", begins=time(2, 30), ends=time(4)), datetime(2026, 3, 29, 1, tzinfo=UTC), True),
