@@ -65,14 +65,14 @@ MOST_FAULTS = 5
 _OPEN_STATES = (MessageState.HELD, MessageState.WAITING)
 
 
-def claim_due(hold_s: float = 10) -> list[int]:
-    """Targets with a message that is due, marked so that they are handed out once."""
+def claim_due(limit: int = 50, hold_s: float = 10) -> list[int]:
+    """Targets with a message that is due, those that wait longest, marked so that they are handed out once."""
     states = ", ".join(f"'{state.value}'" for state in _OPEN_STATES)
     due = (
         f"SELECT FROM {NotificationMessage._meta.db_table} m WHERE m.target_id = r.id AND m.state IN ({states})"
         " AND m.send_at <= clock_timestamp() AND (r.enabled OR m.is_test)"
     )
-    return leases.claim(TARGETS, f"WHERE EXISTS ({due})", 50, hold_s)
+    return leases.claim(TARGETS, f"WHERE EXISTS ({due})", limit, hold_s)
 
 
 def hand_back(ids: list[int]) -> None:

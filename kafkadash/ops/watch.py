@@ -73,8 +73,17 @@ def guard_notifications() -> None:
         ping_dead_man()
     if late & {BEAT, TICK}:
         route_events(now)
-        for target_id in delivery.claim_due():
-            delivery.deliver(target_id)
+        _deliver_due()
+
+
+def _deliver_due() -> None:
+    """Send to the receivers that wait longest, until ``TURN_S`` have passed; the others wait for the next round.
+
+    Audits and pings of this process wait meanwhile: many receivers that hang would keep them for minutes.
+    """
+    began = time.monotonic()
+    while time.monotonic() - began < delivery.TURN_S and (due := delivery.claim_due(limit=1)):
+        delivery.deliver(due[0])
 
 
 def run_round(process: WatchedProcess) -> None:

@@ -15,6 +15,7 @@ from kafkadash.core.messages import coded, message_columns
 from kafkadash.findings.kinds import FindingCode, FindingKind
 from kafkadash.findings.models import Finding
 from kafkadash.monitoring.models import CollectorRun
+from kafkadash.notifications import delivery
 from kafkadash.notifications.errors import DeliveryErrorCode
 from kafkadash.notifications.models import (
     MessageState,
@@ -31,7 +32,7 @@ from kafkadash.watchdog.models import ScheduledTask
 from kafkadash.watchdog.rules import AUDIT, AUDITED, BEAT, DEAD_MAN, PRUNE, TICK
 from tests.conftest import new_user, signed_in
 from tests.factories import NOW, judged, watched
-from tests.notifications.receivers import LocalReceiver, local_receiver
+from tests.notifications.receivers import Answering, LocalReceiver, local_receiver
 
 pytestmark = pytest.mark.django_db
 NOTIFIER = WatchedProcess(notifies=True)
@@ -163,6 +164,24 @@ def test_notifications__without_ticks__are_sent_by_their_workers(on_time: None, 
     ScheduledTask.objects.filter(name=AUDIT).update(asked_at=None)
     run_round(WatchedProcess(sends=lambda: True))
     assert told() == [(BEAT, FindingCode.BEAT_SILENT, False)]
+
+
+def test_receivers_that_hang__without_ticks__share_several_rounds(
+    on_time: None, receiver: LocalReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        target = NotificationTarget.objects.create(name=f"hook {number}", kind="webhook", address=receiver.url)
+        NotificationRoute.objects.create(target=target)
+    monkeypatch.setattr(delivery, "SECONDS", 0.1)
+    monkeypatch.setattr(delivery, "TURN_S", 0.05)
+    receiver.answering = Answering.HANG
+    make_late(BEAT)
+    audit_tasks()
+    tried = []
+    for _ in range(3):
+        run_round(NOTIFIER)
+        tried.append(NotificationTarget.objects.exclude(failing_since=None).count())
+    assert tried == [1, 2, 3]
 
 
 def test_fault__of_a_round__waits_for_the_next(on_time: None, monkeypatch: pytest.MonkeyPatch) -> None:
