@@ -1,4 +1,4 @@
-"""Mode of a cluster's metadata, for collectors and connection tests: known where all brokers that responded agree."""
+"""Mode of a cluster's metadata, by what its brokers respond, for collectors and connection tests."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def is_kraft(offered: Mapping[int, tuple[int, int]]) -> bool:
 
 
 def judge_mode(versions: ApiVersions, before: ClusterMode) -> ClusterMode:
-    """Return the mode in which all brokers responded that did; ``before`` where none did, or where they differ.
+    """Return KRaft mode where all brokers responded in it, and ZooKeeper mode where any responded in that.
 
-    They differ in a migration to KRaft (KIP-866), which restarts brokers one by one. Until the last one the cluster is
-    what it was. One that nothing is known of is then in ZooKeeper mode: its moves, rates and controller are there.
+    A migration to KRaft (KIP-866) restarts brokers one by one, and may go back. While one broker is in ZooKeeper mode,
+    moves, rates and controller are there. A silent broker may be such a one, so that it ends no ZooKeeper mode.
     """
     kraft = {is_kraft(offered) for offered in versions.brokers.values()}
-    if kraft == {True}:
-        return ClusterMode.KRAFT
-    if kraft == {False} or (kraft and before == ClusterMode.UNKNOWN):
+    if False in kraft:
         return ClusterMode.ZOOKEEPER
-    return before
+    if not kraft or (versions.errors and before == ClusterMode.ZOOKEEPER):
+        return before
+    return ClusterMode.KRAFT

@@ -278,15 +278,14 @@ class TestZooKeeper:
 
 
 @pytest.mark.parametrize("before", ["unknown", "zookeeper", "kraft"])
-def test_brokers_of_both_modes__leave_the_cluster_what_it_was(
+def test_brokers_of_both_modes__are_a_cluster_with_zookeeper(
     cluster: Cluster, answers: Answers, ensemble: MemoryZooKeeper, before: str
 ) -> None:
     Cluster.objects.update(mode=before)
     answers.versions = ApiVersions({1: KRAFT, 2: ZOOKEEPER, 3: ZOOKEEPER}, {}, taken_at=0)
     job = outcome_of(cluster)
-    mode = "zookeeper" if before == "unknown" else before
     assert job.result is not None
-    assert (cluster.mode, job.result["mode"], "quorum" in answers.asked) == (mode, mode, mode == "kraft")
+    assert (cluster.mode, job.result["mode"], "quorum" in answers.asked) == ("zookeeper", "zookeeper", False)
     state, sentence = said(job)["versions"]
     assert (state, re.findall(r"\d+|KRaft|ZooKeeper", str(sentence))) == ("ok", ["1", "KRaft", "2", "3", "ZooKeeper"])
 

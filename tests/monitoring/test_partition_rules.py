@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import pytest
 
+from kafkadash.clusters.metadata_mode import judge_mode
+from kafkadash.clusters.models import ClusterMode
+from kafkadash.core.messages import as_message
+from kafkadash.kafka.api import ApiVersions, ItemError
 from kafkadash.monitoring.brokers import mean_of, skew_percent
 from kafkadash.monitoring.partitions import (
     AbsentBrokers,
@@ -178,6 +182,24 @@ KAFKA_3_9_ZOOKEEPER = {35: (0, 4), 45: (0, 0), 60: (0, 1), 69: (0, 0)}
 )
 def test_at_least__names_the_newest_release_that_is_sure(offered: dict[int, tuple[int, int]], release: str) -> None:
     assert at_least(offered) == release
+
+
+@pytest.mark.parametrize(
+    ("before", "answered", "silent", "mode"),
+    [
+        ("zookeeper", [KAFKA_4_3, KAFKA_4_3], 1, "zookeeper"),
+        ("kraft", [KAFKA_4_3, KAFKA_4_3], 1, "kraft"),
+        ("unknown", [KAFKA_4_3, KAFKA_4_3], 1, "kraft"),
+        ("zookeeper", [KAFKA_4_3, KAFKA_4_3], 0, "kraft"),
+        ("kraft", [KAFKA_4_3, KAFKA_3_9_ZOOKEEPER], 0, "zookeeper"),
+        ("kraft", [], 1, "kraft"),
+    ],
+)
+def test_mode__of_a_cluster__is_zookeeper_while_one_broker_may_be(
+    before: str, answered: list[dict[int, tuple[int, int]]], silent: int, mode: str
+) -> None:
+    errors = {broker: ItemError(as_message("no answer within 8 s")) for broker in range(10, 10 + silent)}
+    assert judge_mode(ApiVersions(dict(enumerate(answered)), errors, 0), ClusterMode(before)) == ClusterMode(mode)
 
 
 def test_common_apis__is_what_every_broker_offers() -> None:
