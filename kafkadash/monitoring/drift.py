@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from django.db.models import Count
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
@@ -126,7 +126,10 @@ class DifferingValue:
 
 @dataclass(frozen=True, slots=True)
 class FeatureLevel:
-    """A feature (KIP-584). ``supported`` is None where not all brokers know it, ``raised`` where it is the highest."""
+    """A feature (KIP-584). ``supported`` is None where not all brokers know it, ``raised`` where it is the highest.
+
+    Each is "unknown" where a broker that never told its levels may have others.
+    """
 
     name: str
     finalized: str
@@ -134,15 +137,20 @@ class FeatureLevel:
     raised: str | None
 
 
-def list_features(features: Mapping[str, Any]) -> list[FeatureLevel]:
-    """Return the features of ``Capabilities.features``."""
+_UNKNOWN = "unknown"
+
+
+def list_features(features: Mapping[str, Any], *, complete: bool = True) -> list[FeatureLevel]:
+    """Return the features of ``Capabilities.features``; ``complete``: every broker told its levels."""
     found = []
     for name, levels in sorted(features.items()):
         low, high = levels["supported"] or (None, None)
         current = find_level(features, name)
         supported = None if high is None else f"{name_level(name, low)} to {name_level(name, high)}"
         raised = name_level(name, high) if high is not None and current is not None and high > current else None
-        finalized = "unknown" if current is None else name_level(name, current)
+        if not complete:
+            supported, raised = supported and _UNKNOWN, raised and _UNKNOWN
+        finalized = _UNKNOWN if current is None else name_level(name, current)
         found.append(FeatureLevel(name, finalized, supported, raised))
     return found
 
@@ -197,24 +205,30 @@ def drift_context(
     software = capable.software if capable else []
     differing = list_differing_configs(drift.keys if drift else {}, catalog, may_propose=may_propose)
     sets = list_software(software)
-    counts = BrokerState.objects.filter(cluster=cluster, gone_at=None).aggregate(all=Count("pk"), read=Count("config"))
-    compared = min(counts["read"], sum(len(own.brokers) for own in sets))
+    # One that went with its replicas may come back, and Kafka before 4.0 does not tell whether it is registered.
+    brokers = BrokerState.objects.filter(Q(gone_at=None) | Q(replicas__gt=0), cluster=cluster).order_by("broker_id")
+    rows = list(brokers.annotate(read=Q(config__isnull=False)).values_list("broker_id", "gone_at", "read"))
+    registered = {broker: read for broker, gone_at, read in rows if gone_at is None}
+    told = registered.keys() & {broker for own in sets for broker in own.brokers}
+    compared = min(sum(registered.values()), len(told))
+    untold = [str(broker) for broker, *_ in rows if capable and str(broker) not in capable.releases]
     return {
         "versions_freshness": versions,
         "configs_freshness": configs,
-        "brokers": counts["all"],
+        "brokers": len(registered),
         "compared": compared,
         "versions_known": bool(software),
         "configs_known": drift is not None,
         "software": sets,
         "mixed_since": capable.mixed_since if capable else None,
         "differing_software": list_differing_software(software),
-        "features": list_features(capable.features) if capable else [],
+        "features": list_features(capable.features, complete=not untold) if capable else [],
+        "untold": listed_shortly(untold, MOST_BROKERS) if untold else "",
         "lacks": list_lacks(capable),
         "differing_configs": differing,
         "title": f"{cluster.name}: the comparison is old"
         if any(each.stale and each.taken_at for each in (versions, configs))
-        else _describe(cluster.name, sets, differing, compared if drift is not None else 0, counts["all"]),
+        else _describe(cluster.name, sets, differing, compared if drift is not None else 0, len(registered)),
     }
 
 

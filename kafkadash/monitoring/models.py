@@ -895,13 +895,14 @@ class ThrottleState(models.Model):
 
 
 class Capabilities(models.Model):
-    """Capabilities of a cluster's software, from ApiVersions of every broker that answered.
+    """Capabilities of a cluster's software, from ApiVersions of every broker.
 
-    ``apis``: {API key: [lowest, highest]} that all of them offer. ``features``: {name: {finalized, supported: [lowest,
-    highest]}} (KIP-584); ``finalized`` is null where no level is, ``supported`` where not all brokers know the feature.
-    ``releases``: {broker: oldest release it can be}; a broker that did not answer keeps its last known release.
-    ``software``: brokers with the same API versions and levels, the largest set first: [{brokers, release, apis: {API
-    key: [lowest, highest]}, features: {name: [lowest, highest]}}]; a broker that did not answer stays where it was.
+    A broker that did not answer counts with what it told last. ``releases``: {broker: oldest release it can be} of all
+    that told something. ``apis``: {API key: [lowest, highest]} that all brokers offer; empty where one never told
+    any. ``features``: {name: {finalized, supported: [lowest, highest]}} (KIP-584) of those that told; ``finalized`` is
+    null where no level is, ``supported`` where one of them does not know the feature. ``software``: brokers with the
+    same API versions and levels, the largest set first: [{brokers, release, apis: {API key: [lowest, highest]},
+    features: {name: [lowest, highest]}}].
     """
 
     cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, related_name="capabilities")

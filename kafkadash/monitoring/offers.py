@@ -94,7 +94,7 @@ def find_lack(capable: Capabilities | None, feature: KafkaFeature) -> FeatureLac
 
     A broker that did not answer lately counts with what it offered before.
     """
-    if capable is None or not capable.apis:
+    if capable is None or not any(_list_offered(capable)):
         return None
     need, offered = NEEDS[feature], _list_offered(capable)
     for key, version in need.apis.items():

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from kafkadash.clusters.metadata_mode import judge_mode
 from kafkadash.clusters.models import Cluster, ClusterMode
@@ -29,8 +29,6 @@ from kafkadash.monitoring.collectors import (
 )
 from kafkadash.monitoring.metadata_collector import store_figures
 from kafkadash.monitoring.models import BrokerState, Capabilities, CollectorKind, GroupState, PrincipalRights
-
-K = TypeVar("K", bound=Hashable)
 
 # Lowest Kafka release that offers a version of a request, newest first: (API key, version, release).
 _FIRST_OFFERED: Sequence[tuple[int, int, str]] = (
@@ -56,25 +54,16 @@ def at_least(offered: Mapping[int, tuple[int, int]]) -> str:
     return ""
 
 
-def common_apis(brokers: Sequence[Mapping[int, tuple[int, int]]]) -> dict[int, tuple[int, int]]:
-    """API key → (lowest, highest version) that every broker offers; keys that some of them cannot do are left out."""
-    return _intersect_ranges(brokers)
-
-
-def common_features(brokers: Sequence[Mapping[str, tuple[int, int]]]) -> dict[str, tuple[int, int]]:
-    """Feature → (lowest, highest level) that the software of every broker supports (KIP-584)."""
-    return _intersect_ranges(brokers)
-
-
-def _intersect_ranges(ranges: Sequence[Mapping[K, tuple[int, int]]]) -> dict[K, tuple[int, int]]:
+def common_ranges(ranges: Sequence[Mapping[str, Sequence[int]]]) -> dict[str, list[int]]:
+    """API key or feature → [lowest, highest] that all have in common; those that some of them lack are left out."""
     if not ranges:
         return {}
-    found: dict[K, tuple[int, int]] = {}
+    found: dict[str, list[int]] = {}
     for key in ranges[0]:
         if all(key in own for own in ranges):
             low, high = max(own[key][0] for own in ranges), min(own[key][1] for own in ranges)
             if low <= high:
-                found[key] = (low, high)
+                found[key] = [low, high]
     return found
 
 
@@ -88,20 +77,22 @@ def read(asking: CollectContext) -> CollectedFacts:
     cluster, taken_at = asking.cluster, to_utc(answer.taken_at)
     releases = {broker: at_least(offered) for broker, offered in answer.brokers.items()}
     mode = judge_mode(answer, ClusterMode(cluster.mode))
-    known = {
-        b.broker_id: b for b in BrokerState.objects.filter(cluster=cluster).only("broker_id", "release", "gone_at")
-    }
+    rows = BrokerState.objects.filter(cluster=cluster).only("broker_id", "release", "gone_at", "replicas")
+    known = {b.broker_id: b for b in rows}
     changed = {
         known[broker].pk: {"release": release}
         for broker, release in sorted(releases.items())
         if broker in known and known[broker].release != release
     }
-    # A broker that did not answer is what it was the last time.
-    others = {b.broker_id: b.release for b in known.values() if b.release and b.gone_at is None}
+    # A broker that did not answer is what it was the last time; one that went with its replicas may come back.
+    stays = {b.broker_id: b.release for b in known.values() if b.gone_at is None or b.replicas}
+    others = {broker: release for broker, release in stays.items() if release}
     oldest = min({**others, **releases}.values(), key=_release_order, default="")
     stored = Capabilities.objects.filter(cluster=cluster).first()
-    software = _group_software(answer, {**others, **releases}, stored.software if stored else [])
-    capable = {**_pack_capabilities(answer, {**others, **releases}), "software": software}
+    members = stays.keys() | answer.brokers.keys() | answer.errors.keys()
+    told = _list_software(answer, releases, members, stored.software if stored else [])
+    software = _group_software(told)
+    capable = {**_pack_capabilities(answer, told, members), "software": software}
     mixed_since = (stored and stored.mixed_since) or taken_at
     capable["mixed_since"] = mixed_since if len(software) > 1 else None
 
@@ -167,18 +158,35 @@ def _pack_rights(rights: Mapping[str, frozenset[str] | None]) -> dict[str, objec
     return packed
 
 
-def _pack_capabilities(answer: ApiVersions, releases: Mapping[int, str]) -> dict[str, object]:
+def _list_software(
+    answer: ApiVersions, releases: Mapping[int, str], members: Collection[int], before: Sequence[Mapping[str, Any]]
+) -> dict[int, Mapping[str, Any]]:
+    """Return release, APIs and features by broker; ``before``, as stored, has those that did not answer."""
+    told = {broker: group for group in before for broker in group["brokers"]}
+    for broker, offered in answer.brokers.items():
+        features = answer.features[broker].supported if broker in answer.features else {}
+        told[broker] = {
+            "release": releases[broker],
+            "apis": {str(key): list(levels) for key, levels in sorted(offered.items())},
+            "features": {name: list(levels) for name, levels in sorted(features.items())},
+        }
+    return {broker: told[broker] for broker in sorted(told.keys() & set(members))}
+
+
+def _pack_capabilities(
+    answer: ApiVersions, told: Mapping[int, Mapping[str, Any]], members: Collection[int]
+) -> dict[str, object]:
     """The packed columns of ``Capabilities``."""
-    newest = max(answer.features.values(), key=lambda told: -1 if told.epoch is None else told.epoch, default=None)
-    supported = common_features([told.supported for told in answer.features.values()])
+    newest = max(answer.features.values(), key=lambda own: -1 if own.epoch is None else own.epoch, default=None)
+    supported = common_ranges([own["features"] for own in told.values()])
     finalized = newest.finalized if newest else {}
     return {
-        "apis": {str(key): list(versions) for key, versions in common_apis(list(answer.brokers.values())).items()},
+        "apis": common_ranges([own["apis"] for own in told.values()]) if len(told) == len(members) else {},
         "features": {
-            name: {"finalized": finalized.get(name), "supported": list(supported[name]) if name in supported else None}
+            name: {"finalized": finalized.get(name), "supported": supported.get(name)}
             for name in sorted({*supported, *finalized})
         },
-        "releases": {str(broker): release for broker, release in sorted(releases.items())},
+        "releases": {str(broker): own["release"] for broker, own in told.items()},
     }
 
 
@@ -186,21 +194,15 @@ MOST_SETS, MOST_APIS, MOST_FEATURES = 20, 300, 100
 """Bounds of what is stored of the brokers' software."""
 
 
-def _group_software(
-    answer: ApiVersions, releases: Mapping[int, str], before: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    """Return ``Capabilities.software`` of the brokers in ``releases``; ``before`` has those that did not answer."""
-    told = {broker: group for group in before for broker in group["brokers"]}
-    for broker, offered in answer.brokers.items():
-        features = answer.features[broker].supported if broker in answer.features else {}
-        told[broker] = {
-            "release": releases[broker],
-            "apis": {str(key): list(levels) for key, levels in sorted(offered.items())[:MOST_APIS]},
-            "features": {name: list(levels) for name, levels in sorted(features.items())[:MOST_FEATURES]},
-        }
+def _group_software(told: Mapping[int, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return ``Capabilities.software``."""
     groups: dict[str, dict[str, Any]] = {}
-    for broker in sorted(told.keys() & releases.keys()):
-        same = {name: told[broker][name] for name in ("release", "apis", "features")}
+    for broker, own in told.items():
+        same = {
+            "release": own["release"],
+            "apis": dict(list(own["apis"].items())[:MOST_APIS]),
+            "features": dict(list(own["features"].items())[:MOST_FEATURES]),
+        }
         groups.setdefault(json.dumps(same, sort_keys=True), {**same, "brokers": []})["brokers"].append(broker)
     return sorted(groups.values(), key=lambda group: (-len(group["brokers"]), group["brokers"]))[:MOST_SETS]
 

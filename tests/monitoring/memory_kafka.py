@@ -121,6 +121,7 @@ class MemoryCluster:
     configs: dict[ConfigResource, dict[str, str]] = field(default_factory=dict)
     denied: set[ConfigResource] = field(default_factory=set)
     versions: dict[int, dict[int, tuple[int, int]]] = field(default_factory=dict)
+    features: dict[int, ClusterFeatures] = field(default_factory=dict)
     voters: list[QuorumReplica] | None = None
     observers: list[QuorumReplica] | None = None
     leader: int = 1
@@ -185,7 +186,7 @@ class MemoryCluster:
         self._answer("api_versions")
         answering = self.racks.keys() - self.silent
         offered = {broker: self.versions.get(broker, KRAFT_4_3) for broker in sorted(answering)}
-        features = dict.fromkeys(offered, FEATURES)
+        features = {broker: self.features.get(broker, FEATURES) for broker in offered}
         return ApiVersions(offered, self._silence(self.racks), self.clock(), features)
 
     def permissions(self, *, deadline: float) -> GrantedPermissions:

@@ -26,6 +26,7 @@ from kafkadash.core.failures import FailureKind
 from kafkadash.core.messages import coded
 from kafkadash.kafka.api import (
     CLUSTER_DEFAULT,
+    ClusterFeatures,
     ConfigResource,
     DeadlineExceeded,
     KafkaFailure,
@@ -714,9 +715,30 @@ def test_versions__one_broker_is_older__the_cluster_can_only_do_what_it_can(
     assert dict(BrokerState.objects.values_list("broker_id", "release"))[3] == "3.9"
     kafka.silent = {3}
     refresh("versions")
-    assert Capabilities.objects.get().releases["3"] == "3.9"
+    silent = Capabilities.objects.get()
+    assert (silent.apis, silent.releases["3"]) == (capable.apis, "3.9")
     assert ClusterState.objects.get().kafka_version == "3.9 or newer"
     assert Collection.objects.latest("pk").not_answered == [3]
+
+
+def test_versions__silent_or_stopped_broker__counts_with_what_it_told_last(
+    kafka: MemoryCluster, refresh: Refresher
+) -> None:
+    kafka.add("orders", 0, 2, 3)
+    kafka.features[3] = ClusterFeatures({"metadata.version": (7, 21)}, {}, None)
+    refresh("metadata")
+    kafka.silent = {4}
+    refresh("versions")
+    first = Capabilities.objects.get()
+    assert (first.apis, first.features["metadata.version"]["supported"]) == ({}, [7, 21])
+    assert "4" not in first.releases
+    kafka.silent = set()
+    del kafka.racks[3]
+    refresh("metadata")
+    refresh("versions")
+    then = Capabilities.objects.get()
+    assert (then.apis["45"], then.features["metadata.version"]["supported"]) == ([0, 1], [7, 21])
+    assert then.releases == dict.fromkeys("12345", "4.3")
 
 
 def test_versions__brokers_that_differ__are_grouped_and_keep_the_time(

@@ -22,7 +22,7 @@ from kafkadash.monitoring.partitions import (
     trouble_of,
     two_digits,
 )
-from kafkadash.monitoring.version_collector import at_least, common_apis, common_features
+from kafkadash.monitoring.version_collector import at_least, common_ranges
 
 pytestmark = pytest.mark.domain
 
@@ -202,17 +202,11 @@ def test_mode__of_a_cluster__is_zookeeper_while_one_broker_may_be(
     assert judge_mode(ApiVersions(dict(enumerate(answered)), errors, 0), ClusterMode(before)) == ClusterMode(mode)
 
 
-def test_common_apis__is_what_every_broker_offers() -> None:
-    new, old = {1: (4, 17), 3: (0, 13), 55: (0, 2), 80: (1, 1)}, {1: (0, 11), 3: (0, 9), 80: (0, 0)}
-    assert common_apis([new, old]) == {1: (4, 11), 3: (0, 9)}
-    assert common_apis([new]) == new
-    assert common_apis([]) == {}
-
-
-def test_common_features__levels_that_all_support() -> None:
-    assert common_features([{"metadata.version": (7, 30)}, {"metadata.version": (1, 25), "group.version": (0, 1)}]) == {
-        "metadata.version": (7, 25)
-    }
+def test_common_ranges__are_what_every_broker_offers() -> None:
+    new, old = {"1": [4, 17], "3": [0, 13], "55": [0, 2], "80": [1, 1]}, {"1": [0, 11], "3": [0, 9], "80": [0, 0]}
+    assert common_ranges([new, old]) == {"1": [4, 11], "3": [0, 9]}
+    assert common_ranges([new]) == new
+    assert common_ranges([]) == {}
 
 
 def test_absent_brokers__of_partitions__are_those_whose_replicas_they_lack() -> None:

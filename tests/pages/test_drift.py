@@ -35,6 +35,7 @@ def test_brokers_that_differ__are_shown_with_what_may_be_raised_and_where_to_edi
             "share.version": {"finalized": None, "supported": None},
         },
         software=[{**new, "brokers": [1, 2]}, {**old, "brokers": [3]}],
+        releases={"1": "4.3", "2": "4.3", "3": "4.2"},
         mixed_since=since,
         changed_at=NOW,
     )
@@ -57,6 +58,11 @@ def test_brokers_that_differ__are_shown_with_what_may_be_raised_and_where_to_edi
     assert "group.version 0 0 to 1 1" in features
     assert "metadata.version 4.1-IV1 3.3-IV3 to 4.2-IV1 4.2-IV1" in features
     assert "share.version 0 not by all –" in features
+    assert not page.find("[data-fact=untold]")
+    BrokerState.objects.filter(cluster=demo, broker_id=3).update(broker_id=4, gone_at=NOW, replicas=1)
+    page = Page.read(client_of(operator).get(ADDRESS))
+    assert page.words("features").count("unknown") == 4, "broker 4 never told its levels"
+    assert page.figures("[data-fact=untold]") == ["4"]
 
 
 def test_features_that_are_not_available__are_listed_with_the_release_that_has_them(
