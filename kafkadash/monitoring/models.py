@@ -291,7 +291,8 @@ class TransactionSnapshot(models.Model):
     ``gaps``, format 1: {topic: [topic id, {partition: [last stable offset, log end, first seen, read]}]}, the
     ``MOST_GAPS`` that stand still for longest; times in seconds since the epoch. ``transactions``: those in partitions
     whose last stable offset stood still since the reading before, as ``StuckTransaction.as_json``
-    (``monitoring.transactions.rules``), hanging ones first.
+    (``monitoring.transactions.rules``), hanging ones first. At the first reading all gaps are ``unasked``: it cannot
+    tell which of them stand still.
     """
 
     cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, related_name="transactions")

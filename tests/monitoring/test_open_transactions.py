@@ -113,6 +113,7 @@ def test_transactions__hang_where_no_coordinator_will_end_them(
     kafka._answer = end_one  # type: ignore[method-assign]
     assert read() == {}
     assert calls == ["log_spans"], "nothing stands still yet"
+    assert TransactionSnapshot.objects.get().unasked == 5, "any of them may"
     found = read()
 
     assert {name: (each.verdict, each.transactional_id) for name, each in found.items()} == {
@@ -123,7 +124,7 @@ def test_transactions__hang_where_no_coordinator_will_end_them(
     }
     assert (found["t-0"].start, found["t-0"].producer_epoch, found["t-0"].coordinator_epoch) == (40, 2, 7)
     snapshot = TransactionSnapshot.objects.get()
-    assert (snapshot.gap_count, snapshot.unread, snapshot.limit_s) == (5, 0, None)
+    assert (snapshot.gap_count, snapshot.unread, snapshot.unasked, snapshot.limit_s) == (5, 0, 0, None)
 
 
 @pytest.mark.django_db

@@ -108,8 +108,13 @@ def test_page__what_is_not_known_is_no_empty_list(
     assert Page.read(client.get(address)).title == "demo: no hanging transactions"
     TransactionSnapshot.objects.update(unread=3)
     assert Page.read(client.get(address)).title == "demo: 3 partitions could not be judged"
-    TransactionSnapshot.objects.update(unread=0, unasked=2)
-    assert Page.read(client.get(address)).title == "demo: 2 partitions could not be judged"
+    TransactionSnapshot.objects.update(unread=0, unasked=1)
+    assert Page.read(client.get(address)).title == "demo: 1 partition could not be judged"
+    TransactionSnapshot.objects.update(unasked=2)
+    page = Page.read(client.get(address))
+    assert page.title == "demo: open transactions not judged yet", "the first reading"
+    assert page.find("[data-empty=unjudged]")
+    assert not page.find("[data-empty=none], [data-fact=unasked]")
     TransactionSnapshot.objects.update(unasked=0, gap_count=MOST_GAPS + 4)
     assert Page.read(client.get(address)).title == "demo: 4 partitions could not be judged"
     silent = replace(STUCK, producer_id=None, verdict=TransactionVerdict.UNKNOWN)

@@ -43,6 +43,7 @@ def read(asking: CollectContext) -> CollectedFacts:
         stored = load_snapshot(asking.cluster)
         before = read_transactions(stored)
         gaps = follow_gaps(spans.spans, topics, read_gaps(stored))
+    gap_count = sum(len(own.gaps) for own in gaps.values())
     suspects = list_suspects(gaps, spans.taken_at, before)
     asked = suspects[:MOST_ASKED]
     limit_s = _find_limit(asking.cluster)
@@ -52,9 +53,9 @@ def read(asking: CollectContext) -> CollectedFacts:
         cluster=asking.cluster,
         taken_at=to_utc(spans.taken_at),
         gaps=pack_gaps(keep_oldest(gaps, spans.taken_at)),
-        gap_count=sum(len(own.gaps) for own in gaps.values()),
+        gap_count=gap_count,
         unread=sum(map(len, spans.errors.values())),
-        unasked=len(suspects) - len(asked),
+        unasked=gap_count if stored is None else len(suspects) - len(asked),
         transactions=[each.as_json() for each in found[:MOST_KEPT]],
         transaction_count=len(found),
         limit_s=limit_s,

@@ -183,6 +183,7 @@ def transactions(request: HttpRequest, slug: str) -> HttpResponse:
         "not_read": not_read(cluster, bar["standing"].runs, [CollectorKind.TRANSACTIONS]),
         "title": _name_page(cluster.name, snapshot, lines, freshness),
         "snapshot": snapshot,
+        "unjudged": snapshot is not None and _is_unjudged(snapshot),
         "freshness": freshness,
         "listing": listing,
         "page": page,
@@ -202,12 +203,19 @@ def _name_page(
         return f"{name}: open transactions not read yet"
     if freshness.stale:
         return f"{name}: data of open transactions is old"
+    if _is_unjudged(snapshot):
+        return f"{name}: open transactions not judged yet"
     by_verdict = {verdict: [each for each in lines if each.transaction.verdict is verdict] for verdict in _MARKS}
     if hanging := by_verdict[TransactionVerdict.HANGING]:
         return f"{name}: {choose_plural('# hanging transaction|# hanging transactions', len(hanging))}"
     if number := _count_unjudged(snapshot, by_verdict[TransactionVerdict.UNKNOWN]):
         return f"{name}: {choose_plural('# partition|# partitions', number)} could not be judged"
     return f"{name}: no hanging transactions"
+
+
+def _is_unjudged(snapshot: TransactionSnapshot) -> bool:
+    """Return whether it is of the first reading, which cannot tell what stands still, and some partition may."""
+    return 0 < snapshot.gap_count == snapshot.unasked
 
 
 def _count_unjudged(snapshot: TransactionSnapshot, unknown: Iterable[TransactionLine]) -> int:
