@@ -59,7 +59,7 @@ def _collect() -> float:
         beside = ensemble.list_beside_znodes(asking)
         assert beside.reading is not None, beside.failure
         origins = [beside.reading.origin_of(row).through for row in rows]
-        starts = [beside.reading.start_of(row, None, taken_at, other_writes=True) for row in rows]
+        starts = [beside.reading.start_of(row, None, taken_at) for row in rows]
         beside.store(cluster, taken_at)
         took = time.perf_counter() - began
     assert origins.count(StartedThrough.ZNODE) == IN_BATCH * PARTITIONS

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -342,7 +341,6 @@ def _decide(
     taken_at: datetime,
 ) -> _MoveChanges:
     changes = _MoveChanges()
-    moved, listed_of = {topic for topic, _ in known}, Counter(row.topic for row in rows)
     orders = _OldOrders(asking.cluster.pk, {row.topic for row in rows if (row.topic, row.partition) not in known})
     gap = asking.succeeded_at is not None and (taken_at - asking.succeeded_at).total_seconds() > 2 * asking.interval_s
     listed = set()
@@ -373,8 +371,7 @@ def _decide(
         new.continuity_gap = gap
         if reading:
             last_look = None if gap else asking.succeeded_at
-            other_writes = row.topic in moved or listed_of[row.topic] > 1
-            _tell_start(new, reading.start_of(row, last_look, taken_at, other_writes=other_writes))
+            _tell_start(new, reading.start_of(row, last_look, taken_at))
         changes.new.append(_update_snapshot(new, seen, sizes, taken_at))
     for key, before in known.items():
         if key not in listed and not _accepted_later(before, taken_at):

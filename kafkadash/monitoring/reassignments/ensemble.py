@@ -76,14 +76,12 @@ class EnsembleReading:
         batch = self._batch_of(row)
         return MoveOrigin(StartedThrough.ZNODE, batch.id) if batch else MoveOrigin(StartedThrough.API)
 
-    def start_of(
-        self, row: OngoingReassignment, last_look: datetime | None, taken_at: datetime, *, other_writes: bool
-    ) -> MoveStart | None:
+    def start_of(self, row: OngoingReassignment, last_look: datetime | None, taken_at: datetime) -> MoveStart | None:
         """Return when a reassignment started that no earlier refresh has seen; None where ZooKeeper does not tell.
 
-        ``last_look``: when none was listed; None where nobody looked lately. ``other_writes``: other partitions of the
-        topic were or are moving, so that the last write of its znode may be about them. A time far after
-        ``taken_at`` is none.
+        ``last_look``: when it was not listed; None where nobody looked lately. The last write of the topic's znode is
+        the latest start: new partitions, other moves, and a KRaft controller that copies its changes write it too. A
+        time far after ``taken_at``, or before ``last_look``, is none.
         """
         latest = taken_at + _SKEW
         if self._batch_of(row):
@@ -92,11 +90,9 @@ class EnsembleReading:
         if topic is None or _sets_of(topic, row.partition) != (frozenset(row.adding), frozenset(row.removing)):
             return None
         written = _to_utc(topic.modified_ms)
-        if written > latest:
+        if written > latest or (last_look and written < last_look):
             return None
-        after = last_look and min(last_look, written)
-        exact = not other_writes and not self._is_copy
-        return MoveStart(after and written if exact else after, written, StartedFrom.ZK_MTIME)
+        return MoveStart(last_look, written, StartedFrom.ZK_MTIME)
 
     def batch_start_of(self, row: OngoingReassignment, latest: datetime) -> MoveStart | None:
         """Return the creation of the batch that started it; None where none did, or one later than ``latest``.
@@ -116,11 +112,6 @@ class EnsembleReading:
             return []
         waiting = (batch.targets.keys() & earlier.targets.keys()) - self.listed
         return [[each.topic, each.partition, list(batch.targets[each])] for each in sorted(waiting)]
-
-    @property
-    def _is_copy(self) -> bool:
-        """Return whether the KRaft controller writes the znodes, after its own changes."""
-        return self.facts.controller is not None and self.facts.controller.migrating
 
     def _batch_of(self, row: OngoingReassignment) -> ReassignmentBatch | None:
         """The batch with this partition and target: a move through the API takes the place of its entry."""
