@@ -470,7 +470,9 @@ KAFKA_MESSAGES: Mapping[KafkaErrorCode, MessageTemplate] = {
         "Correct the ZooKeeper address under Settings.",
     ),
     KafkaErrorCode.ZNODE_PROTECTED: MessageTemplate(
-        "An ACL protects {path} in ZooKeeper.", "Enter a ZooKeeper user that may read it."
+        "An ACL protects {path} in ZooKeeper.",
+        "Enter a ZooKeeper user (digest) or, with TLS, a client certificate that it allows. "
+        "SASL to ZooKeeper is not supported.",
     ),
     KafkaErrorCode.ZNODE_CHANGED: MessageTemplate(
         "{path} in ZooKeeper changed before it was written.", "The next refresh shows the result."
