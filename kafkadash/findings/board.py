@@ -55,6 +55,7 @@ from kafkadash.findings.errors import OnCallErrorCode
 from kafkadash.findings.facts import ClusterFacts
 from kafkadash.findings.forms import SNOOZE_PRESETS, AcknowledgementForm
 from kafkadash.findings.judgement import (
+    UNREAD,
     JudgedPoint,
     board_headline,
     is_trusted,
@@ -344,7 +345,9 @@ class FindingRow:
 
     @property
     def html_id(self) -> str:
-        return f"finding-{self.row.public_id}" if self.row else f"finding-{self.cluster.slug}-{self.kind}"
+        if self.row:
+            return f"finding-{self.row.public_id}"
+        return "-".join(filter(None, ("finding", self.cluster.slug, self.kind, self.said.scope)))
 
     @property
     def url(self) -> str:
@@ -416,11 +419,11 @@ def rows_of(
     gives them their identity. ``facts`` need only hold the ages (``facts.age_facts``).
     """
     kept = list(stored)
-    by_kind = {row.kind: row for row in kept}
+    by_scope = {(row.kind, row.scope): row for row in kept}
     own = list(judge_reading(facts, now))
     if not own and (forgotten := not_judged(judged_at, facts, now)):
         own.append(forgotten)
-    rows = [FindingRow(cluster, now, a.kind, a, by_kind.get(a.kind.value)) for a in own]
+    rows = [FindingRow(cluster, now, a.kind, a, by_scope.get((a.kind.value, a.scope))) for a in own]
     history = not is_trusted(facts, now)
     kinds = [(row, stored_kind(row.kind)) for row in kept]
     stored_rows = [(row, kind) for row, kind in kinds if kind.about.source is not FactSource.AGES]
@@ -1116,7 +1119,7 @@ def _render_finding(
 def _silence_subject(shown: FindingRow) -> str:
     """Return the subject that the form of a silence is filled with; '' for a kind of which there is one finding."""
     scope = shown.row.scope if shown.row else ""
-    return "" if scope in (MORE, UNSEEN) else scope
+    return "" if scope in (MORE, UNSEEN, UNREAD) else scope
 
 
 def _read_consequences(row: Finding, shown: FindingRow) -> tuple[FindingRow, ...]:

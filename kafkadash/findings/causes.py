@@ -98,7 +98,8 @@ def may_follow(kind: FindingKind, facts: ClusterFacts) -> bool:
 def _explain_by_silence(finding: ExplainedFinding[T], candidates: Sequence[CauseCandidate[T]]) -> FindingCause[T]:
     if finding.kind.about.source in _NOT_OF_CLUSTER:
         return FindingCause()
-    roots = (each.row for each in candidates if each.kind in _WHOLE_CLUSTER and each.closed_at is None)
+    whole = (each for each in candidates if each.kind in _WHOLE_CLUSTER and not each.scope)
+    roots = (each.row for each in whole if each.closed_at is None)
     return FindingCause(next(roots, None))
 
 

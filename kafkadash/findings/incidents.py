@@ -32,7 +32,7 @@ from kafkadash.findings.causes import (
 )
 from kafkadash.findings.facts import ClusterFacts
 from kafkadash.findings.judgement import FindingEvaluation
-from kafkadash.findings.kinds import FindingKind
+from kafkadash.findings.kinds import FindingCode, FindingKind
 from kafkadash.findings.models import Finding, finding_path
 from kafkadash.findings.quiet import LOUD, QuietRule, find_quiet
 from kafkadash.maintenance.models import QuietPeriod, QuietStage
@@ -52,13 +52,15 @@ _OWN_CLOSE = (FindingKind.STALE, FindingKind.UNREACHABLE)
 class JudgedRows:
     """Rows of one judgement: ``alive`` are open or about to open, ``closed`` with the times of their readings.
 
-    ``hushed`` are covered by a maintenance window or a silence from now on, ``loud_again`` no longer. ``lacking``: by
-    the key of a row about partitions, IDs of the brokers whose replicas these lack.
+    ``hushed`` are covered by a maintenance window or a silence from now on, ``loud_again`` no longer. ``ceased``: of
+    some facts that were old, now nothing at all is collected. ``lacking``: by the key of a row about partitions, IDs of
+    the brokers whose replicas these lack.
     """
 
     alive: Sequence[Finding]
     opened: Sequence[Finding]
     closed: Sequence[tuple[Finding, datetime]]
+    ceased: Sequence[Finding] = ()
     lapsed: Sequence[Finding] = ()
     escalated: Sequence[Finding] = ()
     attached: list[Finding] = field(default_factory=list)
@@ -155,14 +157,28 @@ def _list_rules(cluster: Cluster, periods: Iterable[QuietPeriod]) -> list[QuietR
 
 
 def store_escalations(rows: JudgedRows) -> None:
-    """Decide which critical findings have grown so much that receivers are sent them again.
+    """Decide which findings receivers are sent again: critical ones that have grown so much, and stale data where
+    nothing at all is collected any more.
 
     Growth in a maintenance window or a silence counts when that ends.
     """
-    rows.escalated = [row for row in rows.alive if row.opened_at is not None and _is_told(row) and _has_grown(row)]
-    for row in rows.escalated:
+    told = [row for row in rows.alive if row.opened_at is not None and _is_told(row)]
+    grown = [row for row in told if _has_grown(row)]
+    for row in grown:
         row.told_value = row.value
-    Finding.objects.bulk_update(rows.escalated, ["told_value"])
+    Finding.objects.bulk_update(grown, ["told_value"])
+    rows.escalated = [*grown, *(row for row in told if _has_ceased(row, rows))]
+
+
+def _has_ceased(row: Finding, rows: JudgedRows) -> bool:
+    """Return whether receivers know that some facts are old, and not yet that nothing is collected any more."""
+    if row in rows.ceased:
+        return True
+    if row not in rows.loud_again or row.message_code != FindingCode.NOTHING_COLLECTED:
+        return False
+    told = NotificationEvent.objects.filter(subject=EventSubject.FINDING, subject_id=row.public_id)
+    newest = told.filter(step__in=(EventStep.OPENED, EventStep.ESCALATED)).order_by("pk").last()
+    return newest is not None and newest.message_code == FindingCode.FACTS_OLD
 
 
 def _has_grown(row: Finding) -> bool:

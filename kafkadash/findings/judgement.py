@@ -23,7 +23,7 @@ from typing import Generic, TypeVar
 
 from kafkadash.core.failures import NO_ANSWER_FAILURES, NO_CONTROLLER_FAILURES
 from kafkadash.core.formatting import long_duration, round_duration
-from kafkadash.core.messages import choose_plural, coded
+from kafkadash.core.messages import CodedMessage, choose_plural, coded
 from kafkadash.core.status import QUICKEST_JUDGED_S, HealthState, RefreshStatus, is_stale
 from kafkadash.findings.facts import ClusterFacts, ProductFacts
 from kafkadash.findings.judges import (
@@ -53,6 +53,8 @@ _READ_FROM = (
 )
 
 
+UNREAD = "unread"
+"""Scope of the stale-data finding about facts that were never read. That about others has the scope ''."""
 _OF_CANARY = (FindingKind.CANARY_FAILS, FindingKind.CANARY_SLOW)
 
 
@@ -73,6 +75,14 @@ def judge_reading(facts: ClusterFacts, now: datetime) -> tuple[JudgedFinding, ..
 def is_trusted(facts: ClusterFacts, now: datetime) -> bool:
     """Return whether the cluster is read currently; if not, all stored facts about it are out of date."""
     return facts.collected and not facts.metadata.stale(now)
+
+
+def hides_unread(facts: ClusterFacts, now: datetime) -> bool:
+    """Return whether nothing is read of the cluster, so that facts which were never read are no finding of their own.
+
+    Their finding stays open with its owner until they are.
+    """
+    return facts.collected and facts.metadata.stale(now)
 
 
 def not_judged(judged_at: datetime | None, facts: ClusterFacts, now: datetime) -> JudgedFinding | None:
@@ -159,25 +169,36 @@ def _nothing_new(facts: ClusterFacts, now: datetime) -> JudgedFinding:
 
 
 def _stale_findings(facts: ClusterFacts, now: datetime) -> Iterator[JudgedFinding]:
-    """Facts besides metadata that are too old to say that all is well."""
+    """Facts besides metadata that are too old to say that all is well, apart from those that were never read."""
     kinds = {source: facts.refreshed(source) for source in _READ_FROM if _is_asked(source, facts)}
-    old = {source: kind for source, kind in kinds.items() if kind.stale(now)}
-    if not old:
-        return
-    why = next((kind.error for kind in old.values() if kind.error), None)
-    unread = tuple(source.value for source, kind in old.items() if kind.taken_at is None)
-    oldest = min((kind.taken_at for kind in old.values() if kind.taken_at), default=None)
-    age = None if unread else _age_seconds(oldest, now)
-    yield JudgedFinding(
-        FindingKind.STALE,
-        coded(FindingCode.FACTS_UNREAD_YET, sources=unread, why=why)
-        if age is None
-        else coded(FindingCode.FACTS_OLD, sources=tuple(source.value for source in old), age=age, why=why),
-        now,
-        measured="no data" if age is None else long_duration(age),
-        limit=f"limit {_describe_limit(old.values())}",
-        since=oldest,
-    )
+    stale = {source: kind for source, kind in kinds.items() if kind.stale(now)}
+    read = {source: kind.taken_at for source, kind in stale.items() if kind.taken_at is not None}
+    if read:
+        own = [stale[source] for source in read]
+        oldest = min(read.values())
+        age, why = _age_seconds(oldest, now), _first_error(own)
+        yield JudgedFinding(
+            FindingKind.STALE,
+            coded(FindingCode.FACTS_OLD, sources=tuple(source.value for source in read), age=age, why=why),
+            now,
+            measured=long_duration(age or 0),
+            limit=f"limit {_describe_limit(own)}",
+            since=oldest,
+        )
+    if unread := {source: kind for source, kind in stale.items() if kind.taken_at is None}:
+        names, why = tuple(source.value for source in unread), _first_error(unread.values())
+        yield JudgedFinding(
+            FindingKind.STALE,
+            coded(FindingCode.FACTS_UNREAD_YET, sources=names, why=why),
+            now,
+            scope=UNREAD,
+            measured="no data",
+            limit=f"limit {_describe_limit(unread.values())}",
+        )
+
+
+def _first_error(kinds: Iterable[RefreshStatus]) -> CodedMessage | None:
+    return next((kind.error for kind in kinds if kind.error), None)
 
 
 def _age_seconds(then: datetime | None, now: datetime) -> int | None:
@@ -253,6 +274,7 @@ def evaluate(facts: ClusterFacts, now: datetime) -> FindingEvaluation:
             *old_forecasts(facts, now),
             *blind_canaries,
             *([(FindingKind.HANGING_TRANSACTION, "")] if facts.hanging_blind else []),
+            *([(FindingKind.STALE, UNREAD)] if hides_unread(facts, now) else []),
         )
     )
     found.sort(key=lambda f: (f.state.severity, f.kind.rank, _natural_key(f.scope)))

@@ -38,11 +38,12 @@ from kafkadash.findings.judgement import (
     KnownFindings,
     evaluate,
     evaluate_product,
+    hides_unread,
     is_trusted,
     judge_reading,
     reconcile,
 )
-from kafkadash.findings.kinds import FactSource, FindingKind
+from kafkadash.findings.kinds import FactSource, FindingCode, FindingKind
 from kafkadash.findings.kinds import JudgedFinding as Found
 from kafkadash.findings.models import Finding, Judgement
 from kafkadash.findings.stored_facts import age_facts, facts_of
@@ -57,6 +58,7 @@ _LOCK = 0x6F6E_6361
 _MOST_POINTS = 40
 _FIGURES = ("value", "unit", "threshold", "measured", "limit", "since")
 _SAID = ("state", "rank", "message_code", "message_params", *_FIGURES)
+_CEASED = (FindingCode.FACTS_OLD, FindingCode.NOTHING_COLLECTED)
 _OF_AGES = [kind.value for kind in FindingKind if kind.about.source is FactSource.AGES]
 
 
@@ -97,11 +99,13 @@ def _judge(cluster_id: int | None, now: datetime, product: ProductFacts | None =
             )
         ]
         steps = reconcile(known, evaluation, now)
+        before = {each.row.pk: each.row.message_code for each in known}
         began, opened = _store_steps(cluster, steps)
         ended_rows = {over.row.pk for over in (*(over for over, _ in steps.close), *steps.drop)}
         alive = [*began, *(each.row for each in known if each.row.pk not in ended_rows)]
         closed = [(over.row, at) for over, at in steps.close]
-        judged, moved_on = JudgedRows(alive, opened, closed), False
+        ceased = [row for row in alive if (before.get(row.pk), row.message_code) == _CEASED]
+        judged, moved_on = JudgedRows(alive, opened, closed, ceased), False
         if cluster is not None and facts is not None:
             store_causes(cluster, facts, evaluation, judged, now)
             moved_on = store_quiet(cluster, facts, judged, now)
@@ -125,12 +129,14 @@ def _store_steps(
     rewritten: list[Finding] = []
     only_seen: dict[datetime, list[int]] = defaultdict(list)
     for seen in steps.seen:
-        if _update_finding(seen.known.row, seen.finding, seen.looks, opens=seen.opens):
-            rewritten.append(seen.known.row)
-            if seen.opens:
-                opened.append(seen.known.row)
+        row = seen.known.row
+        untold = only_began(row)
+        if _update_finding(row, seen.finding, seen.looks, opens=seen.opens):
+            rewritten.append(row)
+            if seen.opens or (untold and not only_began(row)):
+                opened.append(row)
         elif seen.finding.taken_at != seen.known.seen_at:
-            only_seen[seen.finding.taken_at].append(seen.known.row.pk)
+            only_seen[seen.finding.taken_at].append(row.pk)
     Finding.objects.bulk_update(rewritten, [*_SAID, "history", "looks", "opened_at", "seen_at", "told_value"])
     for taken_at, rows in only_seen.items():
         Finding.objects.filter(pk__in=rows).update(seen_at=taken_at)
@@ -177,9 +183,9 @@ def judge_ages(now: datetime) -> list[str]:
     lapsing: set[int | None] = set(find_moved_on(now).values_list("cluster_id", flat=True))
     lapsed = Q(acknowledged_until__lte=now, quiet=None, kind__in=list(FindingKind))
     rows = Finding.objects.filter(Q(kind__in=_OF_AGES) | lapsed, closed_at=None).annotate(lapsed=lapsed)
-    for cluster_id, kind, is_lapsed in rows.values_list("cluster_id", "kind", "lapsed"):
+    for cluster_id, kind, code, is_lapsed in rows.values_list("cluster_id", "kind", "message_code", "lapsed"):
         if kind in _OF_AGES:
-            open_now[cluster_id].add(kind)
+            open_now[cluster_id].add(code)
         if is_lapsed:
             lapsing.add(cluster_id)
     due = []
@@ -187,7 +193,9 @@ def judge_ages(now: datetime) -> list[str]:
     statuses = read_statuses(cluster.pk for cluster in clusters)
     for cluster in clusters:
         facts = age_facts(cluster, statuses[cluster.pk])
-        known = {finding.kind.value for finding in judge_reading(facts, now)}
+        known = {finding.message.code for finding in judge_reading(facts, now)}
+        if hides_unread(facts, now):
+            open_now[cluster.pk].discard(FindingCode.FACTS_UNREAD_YET)
         judgement = getattr(cluster, "judgement", None)
         forgotten = is_trusted(facts, now) and (
             judgement is None or is_stale(judgement.judged_at, facts.metadata.interval_s, now)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,13 +14,20 @@ from kafkadash.findings.board import fold_findings, summarize_cluster
 from kafkadash.findings.causes import HELD_BACK, REPLICAS_SETTLE
 from kafkadash.findings.errors import OnCallErrorCode
 from kafkadash.findings.forms import LONGEST_TERM, find_end
-from kafkadash.findings.kinds import FindingKind
+from kafkadash.findings.kinds import FindingCode, FindingKind
 from kafkadash.findings.models import Finding
 from kafkadash.findings.services import AcknowledgementTerms, acknowledge, judge, judge_ages, release
-from kafkadash.monitoring.models import BrokerState, ClusterState, MoveOutcome, ReassignmentSnapshot, TopicState
+from kafkadash.monitoring.models import (
+    BrokerState,
+    ClusterState,
+    CollectorKind,
+    MoveOutcome,
+    ReassignmentSnapshot,
+    TopicState,
+)
 from kafkadash.notifications.models import EventStep, MessageState, NotificationEvent, NotificationTarget, TargetKind
 from kafkadash.notifications.routing import route_events
-from tests.factories import NOW, ReassignmentFactory, TopicFactory, silent, watched
+from tests.factories import NOW, ROWS, ReassignmentFactory, TopicFactory, silent, watched
 
 pytestmark = pytest.mark.django_db
 
@@ -239,6 +247,47 @@ def test_unreachable_cluster__explains_what_was_told_before_and_tells_nothing_tw
     assert open_finding(LACKING).cause == open_finding(DOWN)
     unreachable = [(FindingKind.UNREACHABLE, EventStep.OPENED), (FindingKind.UNREACHABLE, EventStep.CLOSED)]
     assert told(target) == [(DOWN, EventStep.OPENED), *unreachable]
+
+
+def end_collection(cluster: Cluster, kinds: Collection[str] = (), *, at: datetime | None, now: datetime) -> None:
+    """Let the newest data of these kinds, or of all, be of ``at``; then only the clock has the cluster judged."""
+    runs = cluster.collector_runs.all()
+    (runs.filter(kind__in=kinds) if kinds else runs).update(succeeded_at=at)
+    judge_ages(now)
+
+
+def test_end_of_collection__while_configs_are_unread__is_told_each_time_and_closed(
+    demo: Cluster, target: NotificationTarget
+) -> None:
+    end_collection(demo, [CollectorKind.CONFIGS], at=None, now=NOW)
+    unread = open_finding(FindingKind.STALE)
+    assert (unread.message_code, told(target)) == (FindingCode.FACTS_UNREAD_YET, [])
+    expected: Told = []
+    for minutes in (15, 30):
+        later = NOW + timedelta(minutes=minutes)
+        end_collection(demo, ROWS.keys() - {CollectorKind.CONFIGS}, at=later - timedelta(minutes=9), now=later)
+        row = Finding.objects.get(kind=FindingKind.STALE, closed_at=None, scope="")
+        assert row.message_code == FindingCode.NOTHING_COLLECTED
+        end_collection(demo, ROWS.keys() - {CollectorKind.CONFIGS}, at=later, now=later)
+        assert open_finding(FindingKind.STALE) == unread
+        expected += [(FindingKind.STALE, EventStep.OPENED), (FindingKind.STALE, EventStep.CLOSED)]
+        assert told(target, later - NOW) == expected
+
+
+def test_end_of_collection__after_some_facts_were_old__escalates_once(
+    demo: Cluster, target: NotificationTarget
+) -> None:
+    opened, escalated, closed = (
+        (FindingKind.STALE, step) for step in (EventStep.OPENED, EventStep.ESCALATED, EventStep.CLOSED)
+    )
+    end_collection(demo, [CollectorKind.CONFIGS], at=NOW - timedelta(hours=3), now=NOW)
+    assert told(target) == [opened]
+    for seconds in (0, 5, 900):
+        end_collection(demo, at=NOW - timedelta(hours=3), now=NOW + timedelta(seconds=seconds))
+        judge(demo.pk, NOW + timedelta(seconds=seconds))
+        assert told(target, timedelta(seconds=seconds)) == [opened, escalated]
+    end_collection(demo, at=NOW, now=NOW)
+    assert told(target) == [opened, escalated, closed]
 
 
 def test_run_of_ours__explains_uneven_leaders_until_it_ends(demo: Cluster, target: NotificationTarget) -> None:

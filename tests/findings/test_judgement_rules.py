@@ -40,11 +40,13 @@ from kafkadash.findings.facts import (
     PipelineFact,
 )
 from kafkadash.findings.judgement import (
+    UNREAD,
     FindingEvaluation,
     JudgedPoint,
     KnownFindings,
     board_headline,
     evaluate,
+    judge_reading,
     not_judged,
     reconcile,
     write_headline,
@@ -557,9 +559,12 @@ class TestAge:
         worse = replace(old, offline=PartitionFacts(1))
         assert (state(worse), kinds(worse)) == (HealthState.CRITICAL, [FindingKind.OFFLINE, FindingKind.STALE])
 
-    def test_facts_that_were_never_read_are_told_before_old_ones(self) -> None:
-        never = replace(with_old(FactSource.QUORUM), versions=RefreshStatus())
-        assert only(never)[2] == coded(FindingCode.FACTS_UNREAD_YET, sources=("versions",), why=None)
+    def test_facts_that_were_never_read_are_told_apart_from_old_ones(self) -> None:
+        facts = replace(with_old(FactSource.QUORUM), versions=RefreshStatus())
+        old, never = judge_reading(facts, NOW)
+        assert (old.scope, old.message.code, old.message.params["sources"]) == ("", FindingCode.FACTS_OLD, ("quorum",))
+        message = coded(FindingCode.FACTS_UNREAD_YET, sources=("versions",), why=None)
+        assert (never.scope, never.message, never.since) == (UNREAD, message, None)
 
     @pytest.mark.parametrize("source", [s for s in FactSource if s not in UNREAD_SOURCES])
     def test_no_kind_of_facts_may_be_old_in_a_cluster_that_is_ok(self, source: FactSource) -> None:

@@ -14,7 +14,7 @@ from kafkadash.findings.kinds import FindingKind
 from kafkadash.findings.models import Finding
 from kafkadash.findings.services import judge_ages
 from kafkadash.maintenance.models import QuietPeriod, QuietPurpose, QuietStage
-from kafkadash.monitoring.models import ClusterState
+from kafkadash.monitoring.models import ClusterState, CollectorKind
 from kafkadash.notifications.models import EventStep, NotificationEvent, NotificationTarget
 from tests.factories import NOW
 from tests.findings.test_incidents import (
@@ -22,6 +22,7 @@ from tests.findings.test_incidents import (
     LACKING,
     REFUSING,
     demo,
+    end_collection,
     lose_replicas,
     open_finding,
     read,
@@ -159,6 +160,18 @@ def test_finding__that_grows_tenfold_in_a_window__is_told_again_when_it_ends(
     assert told(target, MINUTE / 2) == [(kind, EventStep.OPENED)]
     read(demo, after=MINUTE)
     assert told(target, MINUTE) == [(kind, EventStep.OPENED), (kind, EventStep.ESCALATED)]
+
+
+def test_collection__that_ends_in_a_window_after_old_facts_were_told__escalates_when_it_ends(
+    demo: Cluster, target: NotificationTarget
+) -> None:
+    end_collection(demo, [CollectorKind.CONFIGS], at=NOW - HOUR, now=NOW)
+    expected = [(FindingKind.STALE, EventStep.OPENED)]
+    quiet(demo, begins=NOW + MINUTE, length=2 * MINUTE)
+    for minutes in (2, 3, 4):
+        end_collection(demo, at=NOW - HOUR, now=NOW + minutes * MINUTE)
+        expected += [(FindingKind.STALE, EventStep.ESCALATED)] if minutes == 3 else []
+        assert told(target, minutes * MINUTE) == expected
 
 
 def test_windows__of_a_rack_and_of_its_broker__hold_until_the_last_ends(
