@@ -227,8 +227,9 @@ class ClusterFacts:
     ISR and ELR that are offline with them. ``under_elr``: those that have a leader and hold their high watermark.
     ``mixed_since``: when brokers were first seen to run different software, None while they do not. ``canary``: None
     where none was started; ``canaries`` are the brokers that fail it or are slow, ``canaries_blind`` those of which the
-    newest probe tells nothing. ``transactions``: None where nobody collects them; ``hanging_blind``: some hung, and
-    nobody can tell if they still do. ``incomplete``: None where every kind of facts was read completely once.
+    newest probe tells nothing; ``canary_measured``: it tells something of a broker. ``groups_judged``: a group has a
+    verdict from lately, or there are none. ``transactions``: None where nobody collects them; ``hanging_blind``: some
+    hung, and nobody can tell if they still do. ``incomplete``: None where every kind of facts was read completely once.
     ``moved_by``: the change whose run moves replicas to or from a broker now.
     """
 
@@ -271,6 +272,7 @@ class ClusterFacts:
     config_drift: tuple[DriftFact, ...] = ()
     canaries: tuple[CanaryTrouble, ...] = ()
     canaries_blind: frozenset[int] = frozenset()
+    canary_measured: bool = True
     runs: RefreshStatus | None = None
     run_troubles: tuple[RunFact, ...] = ()
     reading: RefreshStatus | None = None
@@ -286,6 +288,7 @@ class ClusterFacts:
     orphan_throttles: tuple[str, ...] = ()
     groups_in_trouble: tuple[GroupFact, ...] = ()
     groups_named: frozenset[str] = frozenset()
+    groups_judged: bool = True
     forecasts: tuple[ForecastFact, ...] = ()
     pipeline_stands: PipelineFact | None = None
 

@@ -29,6 +29,7 @@ from kafkadash.findings.facts import ClusterFacts, ProductFacts
 from kafkadash.findings.judges import (
     JUDGES,
     failing_receivers,
+    has_forecast,
     is_unread,
     old_forecasts,
     overdue_tasks,
@@ -239,12 +240,14 @@ class FindingEvaluation:
     """All findings of one moment, most urgent first, and what could not be judged: whole kinds, or single scopes.
 
     ``taken`` is when the facts of a kind were read; kinds whose facts were never read are missing in it.
+    ``unknown_kinds``: nobody can tell whether there is any finding, as they are blind or each of their scopes is.
     """
 
     found: tuple[JudgedFinding, ...]
     blind: frozenset[FindingKind] = frozenset()
     blind_scopes: frozenset[tuple[FindingKind, str]] = frozenset()
     taken: Mapping[FindingKind, datetime] = field(default_factory=dict)
+    unknown_kinds: frozenset[FindingKind] = frozenset()
 
     def cannot_tell(self, kind: FindingKind, scope: str) -> bool:
         return kind in self.blind or (kind, scope) in self.blind_scopes
@@ -278,7 +281,8 @@ def evaluate(facts: ClusterFacts, now: datetime) -> FindingEvaluation:
         )
     )
     found.sort(key=lambda f: (f.state.severity, f.kind.rank, _natural_key(f.scope)))
-    return FindingEvaluation(tuple(found), frozenset(blind), scopes, taken)
+    unknown = frozenset((*blind, *_blind_throughout(facts, now)))
+    return FindingEvaluation(tuple(found), frozenset(blind), scopes, taken, unknown)
 
 
 def evaluate_product(facts: ProductFacts, now: datetime) -> FindingEvaluation:
@@ -300,33 +304,49 @@ def _out_of_date(kind: FindingKind, facts: ClusterFacts, now: datetime) -> bool:
     return facts.refreshed(kind.about.source).stale(now)
 
 
-def _can_judge(kind: FindingKind, facts: ClusterFacts, now: datetime) -> bool:
-    """Return whether the absence of a finding of this kind proves that the problem is absent."""
+def is_current(kind: FindingKind, facts: ClusterFacts, now: datetime) -> bool:
+    """Return whether everything that a kind is judged by is read currently.
+
+    ``facts`` need only hold the ages, and the number of under-replicated partitions.
+    """
     if _out_of_date(kind, facts, now):
         return False
     match kind:
         case FindingKind.QUORUM_LOST:
             return not facts.kraft or not facts.quorum.stale(now)
+        case FindingKind.UNDER_MIN_ISR | FindingKind.AT_MIN_ISR:
+            return not facts.configs.stale(now)
+        case FindingKind.UNDER_REPLICATED:
+            # Whether a move explains it is told by the listing; that nothing is under-replicated needs none.
+            return facts.under_replicated.number == 0 or not facts.reassignments.stale(now)
+        case FindingKind.BROKER_DOWN | FindingKind.BROKER_AWAY:
+            return not (facts.answers and facts.answers.stale(now))
+        case _:
+            return True
+
+
+def _can_judge(kind: FindingKind, facts: ClusterFacts, now: datetime) -> bool:
+    """Return whether the absence of a finding of this kind proves that the problem is absent."""
+    if not is_current(kind, facts, now):
+        return False
+    match kind:
         case FindingKind.QUORUM_MARGIN | FindingKind.QUORUM_FLAPPING:
             return facts.voters is not None or not facts.kraft
         case FindingKind.OFFLINE:
             return facts.offline.number is not None
         case FindingKind.UNDER_MIN_ISR:
-            return facts.under_min_isr.number is not None and not facts.configs.stale(now)
+            return facts.under_min_isr.number is not None
         case FindingKind.AT_MIN_ISR:
-            return facts.at_min_isr.number is not None and not facts.configs.stale(now)
+            return facts.at_min_isr.number is not None
         case FindingKind.UNDER_REPLICATED:
-            # Whether a move explains it is told by the listing; that nothing is under-replicated needs none.
-            return facts.under_replicated.number is not None and (
-                facts.under_replicated.number == 0 or not facts.reassignments.stale(now)
-            )
+            return facts.under_replicated.number is not None
         case FindingKind.MIXED_VERSIONS:
             # Since when they differ is not known right after an upgrade of kafkadash.
             return facts.mixed_since is not None or len({b.release for b in facts.brokers if b.release}) <= 1
         case FindingKind.TOPICS_HIDDEN:
             return facts.hidden_topics is not None
         case FindingKind.BROKER_DOWN | FindingKind.BROKER_AWAY:
-            return facts.brokers_gone is not None and not (facts.answers and facts.answers.stale(now))
+            return facts.brokers_gone is not None
         case FindingKind.RACK_VIOLATION:
             # A single rack, or none at all, has nothing to violate. Some brokers without one hide how the others lie.
             without = facts.brokers_without_rack
@@ -345,6 +365,23 @@ def _blind_directories(facts: ClusterFacts, now: datetime) -> Iterator[tuple[Fin
             for directory in broker.directories:
                 for kind in (FindingKind.DISK_FULL, FindingKind.FAILED_DIRECTORY):
                     yield kind, f"{broker.id}:{directory.path}"
+
+
+def _blind_throughout(facts: ClusterFacts, now: datetime) -> Iterator[FindingKind]:
+    """Yield kinds that are judged scope by scope, where nothing is known of any scope."""
+    read = [broker for broker in facts.brokers if not (broker.gone or is_unread(facts, broker, now))]
+    if facts.brokers and not read:
+        yield FindingKind.FAILED_DIRECTORY
+    if facts.brokers and all(each.total_bytes is None for broker in read for each in broker.directories):
+        yield FindingKind.DISK_FULL  # also where Kafka tells no sizes
+    if not has_forecast(facts, now):
+        yield FindingKind.DISK_SOON
+    if facts.canary and not facts.canary_measured:
+        yield from _OF_CANARY
+    if facts.groups and not facts.groups_judged:
+        yield from (FindingKind.CONSUMER_LAG, FindingKind.CONSUMER_LOSS)
+    if facts.hanging_blind:
+        yield FindingKind.HANGING_TRANSACTION
 
 
 def _natural_key(scope: str) -> tuple[int, str]:

@@ -679,6 +679,11 @@ def old_forecasts(facts: ClusterFacts, now: datetime) -> Iterator[tuple[FindingK
             yield FindingKind.DISK_SOON, f"{forecast.broker}:{forecast.path}"
 
 
+def has_forecast(facts: ClusterFacts, now: datetime) -> bool:
+    """Return whether the forecast of any directory holds now."""
+    return any(not _too_old(forecast, now) for forecast in facts.forecasts)
+
+
 def full_in(forecast: ForecastFact, now: datetime) -> timedelta | None:
     """From now on, if it grows as it did; None where it does not, or not within a year."""
     if forecast.grows_per_day <= 0:

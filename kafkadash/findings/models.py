@@ -97,11 +97,15 @@ class Finding(models.Model):
 
 
 class Judgement(models.Model):
-    """Time when a cluster was last judged. Without it, an unjudged cluster would look like one without problems."""
+    """Time when a cluster was last judged. Without it, an unjudged cluster would look like one without problems.
+
+    ``unknown_kinds``: kinds of which nobody could tell then whether there is a finding; None where that was not stored.
+    """
 
     cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, related_name="judgement")
     judged_at = models.DateTimeField()
     last_closed_at = models.DateTimeField(null=True, help_text="when a finding last closed")
+    unknown_kinds = models.JSONField(null=True, help_text="kinds whose absence proved nothing")
 
     def __str__(self) -> str:
         return f"judgement of cluster {self.cluster_id}"

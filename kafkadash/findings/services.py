@@ -112,7 +112,8 @@ def _judge(cluster_id: int | None, now: datetime, product: ProductFacts | None =
             judged.lapsed = _end_acknowledgements(cluster, alive, now)
         store_escalations(judged)
         tell_receivers(cluster, facts, judged, now)
-        stamp: dict[str, Any] = {"judged_at": now}
+        unknown = sorted(kind.value for kind in evaluation.unknown_kinds)
+        stamp: dict[str, Any] = {"judged_at": now, "unknown_kinds": unknown}
         if ended := [at for row, at in closed if not only_began(row)]:
             stamp["last_closed_at"] = max(ended)
         if cluster is not None:
@@ -130,10 +131,10 @@ def _store_steps(
     only_seen: dict[datetime, list[int]] = defaultdict(list)
     for seen in steps.seen:
         row = seen.known.row
-        untold = only_began(row)
+        was_unread = only_began(row)
         if _update_finding(row, seen.finding, seen.looks, opens=seen.opens):
             rewritten.append(row)
-            if seen.opens or (untold and not only_began(row)):
+            if seen.opens or (was_unread and not only_began(row)):
                 opened.append(row)
         elif seen.finding.taken_at != seen.known.seen_at:
             only_seen[seen.finding.taken_at].append(row.pk)

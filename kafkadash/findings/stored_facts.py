@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.db.models import F, Max, Min, Q, Sum
+from django.db.models import Count, F, Max, Min, Q, QuerySet, Sum
 from django.db.models.functions import Least
 
 from kafkadash.changes.troubles import load_failed_changes
@@ -116,7 +116,7 @@ def _read_ensemble(
 
 
 def facts_of(cluster: Cluster, now: datetime) -> ClusterFacts:
-    """Everything that is stored about one cluster, in at most twenty-eight queries.
+    """Everything that is stored about one cluster, in at most twenty-nine queries.
 
     The ages are read first: facts that are stored meanwhile are then taken for older than they are, never for newer.
     """
@@ -184,7 +184,9 @@ def _read_incomplete(cluster: Cluster) -> IncompleteFact | None:
 def _canary_facts(cluster: Cluster, status: RefreshStatus) -> dict[str, Any]:
     longest = timedelta(seconds=_GAP_INTERVALS * max(status.interval_s, QUICKEST_JUDGED_S))
     samples = take_recent(load_newest(cluster, NEWEST), longest)
-    return {"canaries": tuple(find_trouble(samples)), "canaries_blind": frozenset(find_unmeasured(samples))}
+    blind = frozenset(find_unmeasured(samples))
+    measured = bool(samples and samples[-1].readings.keys() - blind)
+    return {"canaries": tuple(find_trouble(samples)), "canaries_blind": blind, "canary_measured": measured}
 
 
 def _transaction_facts(cluster: Cluster) -> dict[str, Any]:
@@ -535,4 +537,12 @@ def _group_facts(cluster: Cluster, read: RefreshStatus, now: datetime) -> dict[s
             )
         ),
         "groups_named": scopes - {MORE},
+        "groups_judged": _are_judged(rows, old),
     }
+
+
+def _are_judged(groups: QuerySet[GroupState], old: datetime) -> bool:
+    """Return whether a group was read after ``old`` and has a verdict, or there are no groups. One query."""
+    told = Count("pk", filter=Q(taken_at__gte=old) & ~Q(worst=LagState.UNKNOWN.value))
+    numbers = groups.aggregate(every=Count("pk"), told=told)
+    return not numbers["every"] or bool(numbers["told"])

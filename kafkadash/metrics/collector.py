@@ -11,7 +11,7 @@ import math
 import platform
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from django.db.models import Count, F, Max, Q
@@ -23,17 +23,18 @@ from kafkadash import VERSION
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.changes.state_machine import STEPPED
 from kafkadash.clusters.models import Cluster
-from kafkadash.core.status import is_stale
+from kafkadash.core.status import QUICKEST_JUDGED_S, RefreshStatus, is_stale
 from kafkadash.execution.engine.state import ENDED as ENDED_MOVES
 from kafkadash.execution.models import Execution
 from kafkadash.execution.pages.counts import figures_of, freshness_of_figures
 from kafkadash.execution.progress.figures import RunNow
 from kafkadash.findings.board import ClusterStanding, FindingRow, rank_clusters
-from kafkadash.findings.judges import FORECAST_HOLDS
+from kafkadash.findings.facts import ClusterFacts, PartitionFacts
+from kafkadash.findings.judgement import is_current, is_trusted
 from kafkadash.findings.kinds import FactSource, FindingKind
 from kafkadash.findings.models import Judgement
 from kafkadash.findings.product import load_product_rows
-from kafkadash.history.models import DiskForecast
+from kafkadash.findings.stored_facts import age_facts
 from kafkadash.history.standing import PipelineStatus, pipeline_standing
 from kafkadash.kafka.throttles import DISK_RATE, FOLLOWER_RATE, LEADER_RATE, RATES, rate_of
 from kafkadash.metrics.series import MetricSeries, list_series
@@ -46,6 +47,7 @@ from kafkadash.monitoring.models import (
     ThrottledResource,
     ThrottleState,
     UnjudgedGroup,
+    ZooKeeperState,
 )
 from kafkadash.monitoring.quorum.rules import NodeStatus
 from kafkadash.ops.models import Heartbeat
@@ -77,15 +79,6 @@ NO_VERDICT = "none"
 ALL_BROKERS = "default"
 """Value of the label broker for the cluster default."""
 DIRECTIONS = {LEADER_RATE: "outbound", FOLLOWER_RATE: "inbound", DISK_RATE: "directories"}
-_FIGURES: Mapping[FindingKind, str] = {
-    FindingKind.OFFLINE: "offline_partitions",
-    FindingKind.UNDER_MIN_ISR: "under_min_isr",
-    FindingKind.AT_MIN_ISR: "at_min_isr",
-    FindingKind.UNDER_REPLICATED: "under_replicated",
-    FindingKind.RACK_VIOLATION: "rack_violations",
-    FindingKind.TOPICS_HIDDEN: "hidden_topics",
-}
-"""Kind → figure of the cluster without which nobody can tell that there is no such finding."""
 _OF_CLUSTERS = [kind for kind in FindingKind if kind.about.source is not FactSource.PRODUCT]
 _RUN_COLUMNS = ("samples", "report", "foreign", "held", "absences")
 
@@ -148,20 +141,18 @@ class StoredMetrics(Collector):
             self._add("kafkadash_pipeline_waiting_results", [], row.results_waiting)
 
     def _add_findings(self, standings: Sequence[ClusterStanding], pipeline: PipelineStatus) -> None:
-        judged = dict(Judgement.objects.values_list("cluster_id", "judged_at"))
-        made = DiskForecast.objects.filter(observed_at__gt=self.now - FORECAST_HOLDS).order_by()
-        forecast = set(made.values_list("cluster_id", flat=True).distinct())
+        judged = {judgement.cluster_id: judgement for judgement in Judgement.objects.all()}
         for standing in standings:
-            slug, judged_at = standing.cluster.slug, judged.get(standing.cluster.pk)
+            slug, judgement = standing.cluster.slug, judged.get(standing.cluster.pk)
+            judged_at = judgement.judged_at if judgement else None
             self._add("kafkadash_cluster_judgement_timestamp_seconds", [slug], judged_at)
             found: dict[tuple[str, str], list[FindingRow]] = defaultdict(list)
             for row in standing.findings:
                 found[row.kind.value, row.state.value].append(row)
             named = {row.kind.value for row in standing.findings if not row.expected}
+            facts = _age_facts(standing, pipeline)
             for kind in _OF_CLUSTERS:
-                if kind is FindingKind.DISK_SOON and standing.cluster.pk not in forecast:
-                    continue
-                if kind.value not in named and _is_judged(kind, standing, pipeline, judged_at, self.now):
+                if kind.value not in named and _is_judged(kind, facts, judgement, self.now):
                     self._add("kafkadash_findings_open", [slug, kind.value, kind.about.state.value], 0)
             for (kind_name, severity), rows in sorted(found.items()):
                 labels = [slug, kind_name, severity]
@@ -350,29 +341,30 @@ def is_collected(cluster: Cluster) -> bool:
     return cluster.enabled and not cluster.other_kafka_id and cluster.same_as_id is None
 
 
-def _is_judged(
-    kind: FindingKind,
-    standing: ClusterStanding,
-    pipeline: PipelineStatus,
-    judged_at: datetime | None,
-    now: datetime,
-) -> bool:
+def _age_facts(standing: ClusterStanding, pipeline: PipelineStatus) -> ClusterFacts:
+    """Return the ages of what a judgement takes, as ``is_current`` needs them. No query."""
+    own = RefreshStatus(standing.now, QUICKEST_JUDGED_S)
+    looked = RefreshStatus(pipeline.looked.taken_at, pipeline.looked.interval_s) if pipeline.set_up else None
+    return replace(
+        age_facts(standing.cluster, standing.statuses, standing.ensemble or ZooKeeperState()),
+        runs=own,
+        reading=own,
+        pipeline=looked,
+        under_replicated=PartitionFacts(standing.figures.under_replicated),
+    )
+
+
+def _is_judged(kind: FindingKind, facts: ClusterFacts, judgement: Judgement | None, now: datetime) -> bool:
     """Return whether the absence of a finding of this kind says that there is none."""
-    metadata = standing.freshness_of(CollectorKind.METADATA)
-    if not is_collected(standing.cluster) or metadata.stale:
+    if not is_trusted(facts, now):
         return False
-    if kind in _FIGURES and getattr(standing.figures, _FIGURES[kind]) is None:
-        return False
-    source = kind.about.source
-    if source is FactSource.AGES:
+    if kind.about.source is FactSource.AGES:
         return True
-    if judged_at is None or is_stale(judged_at, metadata.interval_s, now):
+    if judgement is None or is_stale(judgement.judged_at, facts.metadata.interval_s, now):
         return False
-    if source in (FactSource.RUNS, FactSource.READING):
-        return True
-    if source is FactSource.PIPELINE:
-        return pipeline.set_up and not pipeline.looked.stale
-    return not standing.freshness_of(source.value).stale
+    if judgement.unknown_kinds is None or kind.value in judgement.unknown_kinds:
+        return False
+    return not facts.refreshed(kind.about.source).stale(now) and is_current(kind, facts, now)
 
 
 def _build_family(series: MetricSeries) -> GaugeMetricFamily | InfoMetricFamily:

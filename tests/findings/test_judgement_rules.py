@@ -382,6 +382,15 @@ class TestDisks:
         message = coded(FindingCode.DIRECTORY_FAILED, broker=2, path="/a", fault="KafkaStorageException")
         assert only(facts) == (FindingKind.FAILED_DIRECTORY, "2:/a", message)
 
+    def test_those_whose_brokers_tell_no_sizes_or_nothing_are_unknown(self) -> None:
+        of_directories = {FindingKind.DISK_FULL, FindingKind.FAILED_DIRECTORY}
+        for facts, unknown in (
+            (with_directory(DirectoryFact("/a", 100, 90)), set()),
+            (with_directory(DirectoryFact("/a")), {FindingKind.DISK_FULL}),
+            (with_directory(DirectoryFact("/a", 100, 90), directories_at=ago(minutes=9)), of_directories),
+        ):
+            assert evaluate(facts, NOW).unknown_kinds & of_directories == unknown
+
     def test_those_of_a_broker_that_does_not_answer_cannot_be_told(self) -> None:
         facts = with_directory(DirectoryFact("/a", 100, 1), directories_at=ago(minutes=9))
         judged = evaluate(facts, NOW)
@@ -573,6 +582,20 @@ class TestAge:
     @pytest.mark.parametrize("kind", [k for k in FindingKind if k.about.source not in UNREAD_SOURCES])
     def test_every_kind_is_blind_once_its_facts_are_old(self, kind: FindingKind) -> None:
         assert kind in evaluate(with_old(kind.about.source), NOW).blind
+
+    @pytest.mark.parametrize(
+        ("kind", "facts"),
+        [
+            (FindingKind.CANARY_SLOW, replace(WELL, canary=FRESH, canary_measured=False)),
+            (FindingKind.CONSUMER_LAG, replace(WELL, groups=FRESH, groups_judged=False)),
+            (FindingKind.HANGING_TRANSACTION, replace(WELL, transactions=FRESH, hanging_blind=True)),
+        ],
+    )
+    def test_a_kind_of_which_no_scope_was_read_is_unknown_and_not_blind(
+        self, kind: FindingKind, facts: ClusterFacts
+    ) -> None:
+        evaluation = evaluate(facts, NOW)
+        assert kind in evaluation.unknown_kinds - evaluation.blind
 
     def test_figures_that_are_not_known_judge_nothing(self) -> None:
         unknown = replace(

@@ -637,6 +637,10 @@ def test_lost_records_and_a_group_that_was_never_judged(demo_with_groups: Cluste
     new.save()
     look(demo_with_groups)
     assert look(demo_with_groups) == {("consumer-data-loss", key_of("reader"))}
+    assert [facts_of(demo_with_groups, NOW + age).groups_judged for age in (timedelta(), timedelta(hours=1))] == [
+        True,
+        False,
+    ]
 
 
 def asked_for_facts(cluster: Cluster) -> int:
@@ -779,6 +783,7 @@ def test_canary__partition_that_is_led_elsewhere__neither_opens_nor_closes(probe
     assert opened == {("canary-fails", "2"), ("canary-slow", "3")}
     facts = facts_of(probed_demo, NOW)
     assert facts.canaries_blind == {2, 3}
+    assert facts.canary_measured
     assert not facts.canaries, "ten samples tell of neither"
     assert probe_again(probed_demo, 1, {1: _OK, 2: _OK, 3: _ELSEWHERE}) == {("canary-slow", "3")}
 

@@ -26,13 +26,13 @@ from kafkadash.execution.engine.reasons import RunReasonCode
 from kafkadash.execution.engine.state import RowState
 from kafkadash.execution.models import Execution
 from kafkadash.findings.kinds import FindingKind
-from kafkadash.findings.models import Finding
+from kafkadash.findings.models import Finding, Judgement
 from kafkadash.history.models import DiskForecast
 from kafkadash.metrics import collector
 from kafkadash.metrics.series import SERIES
 from kafkadash.metrics.views import prefers_openmetrics
 from kafkadash.monitoring.groups.shares import SharePartition
-from kafkadash.monitoring.models import BrokerState, CollectorKind, GroupState, QuorumSnapshot
+from kafkadash.monitoring.models import BrokerState, ClusterState, CollectorKind, GroupState, QuorumSnapshot
 from kafkadash.ops.health import record_beat
 from kafkadash.short_runs.models import ShortRun
 from kafkadash.watchdog.rounds import record_round
@@ -162,6 +162,7 @@ def test_findings__of_a_cluster__are_counted_as_on_the_board(world: ScrapedWorld
         samples=40,
         from_at=NOW - timedelta(days=1),
     )
+    judged(world.demo)
     assert scrape_page().get("findings_open", cluster="demo", kind="disk-full-soon", severity="warning") == 0
     away = {labels["kind"]: labels["severity"] for labels in found.find("findings_open", cluster="away")}
     assert away["unreachable"] == "unknown"
@@ -169,6 +170,41 @@ def test_findings__of_a_cluster__are_counted_as_on_the_board(world: ScrapedWorld
     assert found.find("findings_open", cluster="off") == [
         {"cluster": "off", "kind": "collection-off", "severity": "maintenance"}
     ]
+
+
+@pytest.mark.parametrize(
+    ("stale", "kinds"),
+    [
+        (CollectorKind.ANSWERS, {FindingKind.BROKER_DOWN, FindingKind.BROKER_AWAY}),
+        (CollectorKind.REASSIGNMENTS, {FindingKind.UNDER_REPLICATED, FindingKind.ZOMBIE_REASSIGNMENT}),
+        (CollectorKind.CONFIGS, {FindingKind.CONFIG_DRIFT, FindingKind.UNDER_MIN_ISR, FindingKind.AT_MIN_ISR}),
+    ],
+)
+def test_findings__judged_by_facts_that_turn_stale__are_not_zero(
+    world: ScrapedWorld, stale: CollectorKind, kinds: set[FindingKind]
+) -> None:
+    other = watched("other", under_min_isr=0, at_min_isr=0)
+    judged(other)
+    assert _list_zeros(other) >= kinds
+    ClusterState.objects.filter(cluster=other).update(under_replicated=2)
+    other.collector_runs.filter(kind=stale).update(succeeded_at=NOW - timedelta(hours=3))
+    assert not _list_zeros(other) & kinds, "at once, before the next judgement"
+
+
+def test_findings__of_kinds_that_the_judgement_could_not_tell__are_not_zero(world: ScrapedWorld) -> None:
+    judged(other := watched("other"))
+    stored = Judgement.objects.filter(cluster=other)
+    assert {FindingKind.FAILED_DIRECTORY, FindingKind.OFFLINE} <= _list_zeros(other)
+    stored.update(unknown_kinds=[FindingKind.FAILED_DIRECTORY])
+    assert {FindingKind.FAILED_DIRECTORY, FindingKind.OFFLINE} & _list_zeros(other) == {FindingKind.OFFLINE}
+    stored.update(unknown_kinds=None)
+    assert FindingKind.OFFLINE not in _list_zeros(other), "a version judged that did not store them"
+
+
+def _list_zeros(cluster: Cluster) -> set[str]:
+    found = scrape_page()
+    labels = found.find("findings_open", cluster=cluster.slug)
+    return {each["kind"] for each in labels if found.get("findings_open", **each) == 0}
 
 
 def test_figures__of_a_fresh_cluster__are_those_of_its_rows(world: ScrapedWorld) -> None:
