@@ -151,17 +151,19 @@ def _store_steps(
 def _end_acknowledgements(cluster: Cluster, rows: Iterable[Finding], now: datetime) -> list[Finding]:
     """End the acknowledgements whose time is over, and return their findings, which nobody owns from then on.
 
-    Of a finding that is expected or silenced it ends with that, because nobody would be told.
+    Of a finding that is expected or silenced it ends with that, because nobody would be told. One that was extended
+    since the rows were read goes on.
     """
-    lapsed = [
-        row
-        for row in rows
-        if row.acknowledged_until is not None and row.acknowledged_until <= now and row.quiet_id is None
-    ]
-    for row in lapsed:
+    lapsed = []
+    for row in rows:
+        until = row.acknowledged_until
+        if until is None or until > now or row.quiet_id is not None:
+            continue
+        if not Finding.objects.filter(pk=row.pk, acknowledged_until=until).update(**_NO_OWNER):
+            continue
         before = _describe_owner(row)
         _take_back(row)
-        row.save(update_fields=_OF_OWNER)
+        lapsed.append(row)
         what = ("finding", row.public_id)
         audit.record(
             "findings",
@@ -285,12 +287,19 @@ def _lock_row(pk: int) -> Finding:
     return rows.get(pk=pk)
 
 
-_OF_OWNER = ["acknowledged_by", "acknowledged_at", "acknowledged_until", "acknowledge_note", "snoozed"]
+_NO_OWNER: Mapping[str, Any] = {
+    "acknowledged_by": None,
+    "acknowledged_at": None,
+    "acknowledged_until": None,
+    "acknowledge_note": "",
+    "snoozed": False,
+}
+_OF_OWNER = list(_NO_OWNER)
 
 
 def _take_back(row: Finding) -> None:
-    row.acknowledged_by = row.acknowledged_at = row.acknowledged_until = None
-    row.acknowledge_note, row.snoozed = "", False
+    for name, value in _NO_OWNER.items():
+        setattr(row, name, value)
 
 
 def _describe_owner(row: Finding) -> dict[str, Any]:

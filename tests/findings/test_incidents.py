@@ -10,6 +10,7 @@ from django.test import RequestFactory
 
 from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.clusters.models import Cluster
+from kafkadash.findings import services
 from kafkadash.findings.board import fold_findings, summarize_cluster
 from kafkadash.findings.causes import HELD_BACK, REPLICAS_SETTLE
 from kafkadash.findings.errors import OnCallErrorCode
@@ -343,6 +344,15 @@ class TestAcknowledgement:
         assert told(target, later - NOW)[-1] == (DOWN, EventStep.UNACKNOWLEDGED)
         actions = AuditEvent.objects.filter(object_id=row.public_id).order_by("pk")
         assert [event.action for event in actions] == ["finding.snoozed", "finding.lapsed"]
+
+    def test_one_that_is_extended_in_the_moment_of_its_end_goes_on(
+        self, demo: Cluster, incident: Finding, operator: User, rf: RequestFactory
+    ) -> None:
+        row = acknowledge(incident, operator, rf.post("/"), NOW, AcknowledgementTerms("", self.UNTIL))
+        acknowledge(incident, operator, rf.post("/"), NOW, AcknowledgementTerms("", self.UNTIL + timedelta(hours=1)))
+        assert services._end_acknowledgements(demo, [row], self.UNTIL) == []
+        assert open_finding(DOWN).acknowledged_by == operator
+        assert not AuditEvent.objects.filter(action="finding.lapsed").exists()
 
     def test_a_consequence_that_becomes_a_finding_of_its_own_has_no_owner(
         self, demo: Cluster, incident: Finding, operator: User, rf: RequestFactory
