@@ -160,7 +160,8 @@ def store_escalations(rows: JudgedRows) -> None:
     """Decide which findings receivers are sent again: critical ones that have grown so much, and stale data where
     nothing at all is collected any more.
 
-    Growth in a maintenance window or a silence counts when that ends.
+    An acknowledgement or a snooze holds back nothing: whoever chose it knew of less than there is now. Growth in a
+    maintenance window or a silence counts when that ends.
     """
     told = [row for row in rows.alive if row.opened_at is not None and _is_told(row)]
     grown = [row for row in told if _has_grown(row)]

@@ -219,7 +219,10 @@ def _judged_by_itself(cluster: Cluster, now: datetime) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AcknowledgementTerms:
-    """Note and end of an acknowledgement; ``snoozed``: nobody works on the finding, and it is quiet until then."""
+    """Note and end of an acknowledgement; ``snoozed``: nobody works on the finding until then.
+
+    Receivers are told again at the end. That the finding escalates or closes they are told at once, also if snoozed.
+    """
 
     note: str = ""
     until: datetime | None = None
