@@ -44,7 +44,8 @@ T = TypeVar("T")
 class QuietRule(Generic[T]):
     """Window or silence that is in force until ``ends_at``; ``row`` is whatever the caller keeps it in.
 
-    ``brokers``: those of the window, None for the whole cluster. A silence has a ``kind``, or ``subjects``, or both.
+    ``brokers``: those of the window, None for the whole cluster. A silence has a ``kind``, or ``subjects``, or both;
+    without a kind, a number is the ID of a broker and the name of a group.
     """
 
     row: T

@@ -143,7 +143,8 @@ class SilenceForm(_PeriodForm):
     html_id = "silence"
     longest = LONGEST_SILENCE
     hints = {
-        "subject": "ID of a broker, name of a consumer group, or log directory as 3:/data. Empty: all.",
+        "subject": "ID of a broker, name of a consumer group, or log directory as 3:/data. Without a kind, 3 is "
+        "broker 3 and the group 3. Empty: all.",
         "ends": "At most 90 days ahead. Of a time that occurs twice, the later one counts.",
     }
 
