@@ -87,10 +87,6 @@ class RestartFacts:
     behind_since: Mapping[int, int] = field(default_factory=dict)
 
     @property
-    def registered(self) -> frozenset[int]:
-        return frozenset(broker.id for broker in self.brokers.values() if broker.state != "gone")
-
-    @property
     def serving(self) -> frozenset[int]:
         return frozenset(broker.id for broker in self.brokers.values() if broker.state == "up")
 
@@ -146,12 +142,13 @@ _AGAINST = frozenset(
 def judge_restart(facts: RestartFacts, broker: int) -> RestartCheck:
     """Return whether this broker may be restarted now. Raises KeyError for a broker that ``facts`` do not have.
 
-    A broker that is down already serves nothing, so only the quorum can be hurt.
+    A broker that is down already serves nothing, so only the quorum can be hurt: its process may run, fenced, and vote.
+    Before Kafka 4.0 such a broker is not listed.
     """
     own = facts.brokers[broker]
     offline, under, unknown = ([], [], 0) if own.is_down else _simulate_restart(facts, broker)
     behind = () if own.is_down else find_behind(facts, broker)
-    after = quorum_after(facts.quorum, facts.registered, {broker}) if facts.quorum else None
+    after = quorum_after(facts.quorum, facts.brokers, {broker}) if facts.quorum else None
     reasons: list[CodedMessage] = []
     if offline:
         reasons.append(coded(OnCallErrorCode.RESTART_GOES_OFFLINE, **_count_hits(offline)))
@@ -468,4 +465,4 @@ def _find_needed_voters(facts: RestartFacts) -> Iterator[int]:
     """Yield brokers that are voters of a quorum which cannot spare one, even with all of them in sync."""
     voters = [] if facts.quorum is None else [voter.node.id for voter in facts.quorum.voters]
     if facts.quorum is not None and len(voters) - 1 < facts.quorum.majority:
-        yield from (voter for voter in voters if voter in facts.registered)
+        yield from (voter for voter in voters if voter in facts.brokers)

@@ -6,7 +6,7 @@ Both come from stored rows only; the list of all partitions that a restart hurts
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypedDict
 
 from django.http import HttpRequest, HttpResponse
@@ -116,9 +116,9 @@ def restart_context(standing: CollectionFreshness, row: BrokerState) -> RestartC
     """Return the answer for one broker with the partitions behind it, the worst first."""
     facts = load_restart_facts(standing)
     known = facts.brokers.get(row.broker_id)
-    if known is None:  # unregistered, without a replica: nothing depends on it
+    if known is None:  # not listed, without a replica: only the quorum may depend on it
         own = RestartBroker(row.broker_id, row.rack, "gone")
-        facts = RestartFacts([], {own.id: own}, kraft=False, metadata_stale=facts.metadata_stale, stale=facts.stale)
+        facts = replace(facts, partitions=[], brokers={own.id: own}, hidden_topics=0)
     check = judge_restart(facts, row.broker_id)
     sentence = check.sentence
     offline = check.offline[:MOST_PARTITIONS]

@@ -309,7 +309,7 @@ class QuorumAfter:
 
 
 def quorum_after(quorum: QuorumHealth, brokers: Collection[int], dying: Collection[int]) -> QuorumAfter:
-    """The quorum if these brokers die. ``brokers``: ids of all registered brokers."""
+    """The quorum if these brokers die. ``brokers``: ids of all that are known, also of those that are not listed."""
     healthy = [v.node.id for v in quorum.voters if v.status in (NodeStatus.LEADER, NodeStatus.IN_SYNC)]
     unheard = [v.node.id for v in quorum.voters if v.status is NodeStatus.UNKNOWN]
     combined = tuple(v.node.id for v in quorum.voters if v.node.id in brokers and v.node.id in dying)

@@ -20,7 +20,7 @@ from kafkadash.findings.restart import (
     order_restarts,
 )
 from kafkadash.findings.simulation import SimulatedPartition, simulate_failure
-from kafkadash.monitoring.quorum.rules import QuorumHealth, QuorumNode, judge_quorum
+from kafkadash.monitoring.quorum.rules import NodeStatus, QuorumHealth, QuorumNode, judge_quorum
 from tests.findings.test_drill_rules import placed
 
 pytestmark = pytest.mark.domain
@@ -104,6 +104,12 @@ MOVE = {("t", 0): EndingMove(frozenset({3}), (3, 2))}
         (facts_of(FULL, quorum=None, kraft=False), YES, []),
         (facts_of(FULL, quorum=voters(1, 2, 3)), YES, []),
         (facts_of(FULL, quorum=voters(1, 2, 3, behind=1)), NO, [Code.RESTART_LOSES_QUORUM]),
+        # Before Kafka 4.0 a fenced broker is not listed, while its controller still votes.
+        (
+            facts_of(FULL, brokers=up(1, 2, 3, b2="gone"), quorum=voters(1, 2, 3, behind=1)),
+            NO,
+            [Code.RESTART_LOSES_QUORUM],
+        ),
         (facts_of(FULL, quorum=voters(101, 102, 103, behind=1)), YES, []),
         (facts_of(FULL, quorum=voters(1, 2, 3, unheard=1)), UNKNOWN, [Code.RESTART_VOTERS_UNHEARD]),
         (facts_of(FULL, quorum=voters(2)), NO, [Code.RESTART_LOSES_QUORUM]),
@@ -137,16 +143,26 @@ CLUSTERS = st.lists(placed(), max_size=12).map(lambda found: [p._replace(number=
 STATES = st.fixed_dictionaries({n: st.sampled_from(["up", "up", "up", "silent", "fenced", "gone"]) for n in IDS})
 
 
+QUORUMS = st.lists(st.sampled_from((*IDS, 101)), min_size=1, max_size=5, unique=True).flatmap(
+    lambda ids: st.integers(0, len(ids) - 1).map(lambda behind: voters(*ids, behind=behind))
+)
+
+
 @settings(max_examples=50)
-@given(CLUSTERS, STATES, st.sampled_from(IDS))
+@given(CLUSTERS, STATES, st.sampled_from(IDS), st.none() | QUORUMS)
 def test_yes__is_never_against_the_definitions(
-    partitions: list[SimulatedPartition], states: dict[int, str], broker: int
+    partitions: list[SimulatedPartition], states: dict[int, str], broker: int, quorum: QuorumHealth | None
 ) -> None:
     brokers = {n: RestartBroker(n, None, state) for n, state in states.items()}
-    facts = RestartFacts(partitions, brokers, kraft=False)
+    facts = RestartFacts(partitions, brokers, kraft=quorum is not None, quorum=quorum)
     check = judge_restart(facts, broker)
+    if quorum is not None:
+        left = sum(v.node.id != broker and v.status in (NodeStatus.LEADER, NodeStatus.IN_SYNC) for v in quorum.voters)
+        loses = left < quorum.majority
+        assert any(reason.code is Code.RESTART_LOSES_QUORUM for reason in check.reasons) is loses
+        assert not (loses and check.verdict is YES)
     if brokers[broker].is_down:
-        assert check.verdict in (YES, UNKNOWN)
+        assert quorum is not None or check.verdict in (YES, UNKNOWN)
         return
     whole = simulate_failure(partitions, facts.serving, {broker})
     assert (list(check.offline), list(check.under_min_isr)) == (whole.offline, whole.under_min_isr)
@@ -154,11 +170,11 @@ def test_yes__is_never_against_the_definitions(
     if check.verdict is not YES:
         return
     for p in partitions:
-        left = {r for r in p.isr if r != broker and states[r] == "up"}
+        others = {r for r in p.isr if r != broker and states[r] == "up"}
         if p.leader is not None and broker in p.isr:
-            assert left
+            assert others
             assert p.min_isr is not None
-            assert len(left) >= p.min_isr or len(p.isr) < p.min_isr
+            assert len(others) >= p.min_isr or len(p.isr) < p.min_isr
         if p.leader is not None:
             assert set(p.replicas) - set(p.isr) <= {broker}
 

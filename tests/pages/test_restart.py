@@ -154,6 +154,10 @@ def test_broker_that_is_unregistered_and_empty__may_be_started(demo: Cluster, ge
     page = get_page(address(9))
     assert verdict(page) == YES
     assert page.tells(Code.RESTART_OF_DOWN, "main")
+    # Its process may run, fenced, and vote.
+    until, lead = NOW - timedelta(seconds=3), ((timedelta(0), 1, 7),)
+    answers(demo, until, timedelta(minutes=1), voters=(1, 9), observers=(2, 3), leaders=lead)
+    assert codes(get_page(address(9))) == [Code.RESTART_LOSES_QUORUM]
 
 
 def test_order__names_places_and_brokers_without_a_safe_restart(demo: Cluster, get_page: GetPage) -> None:
