@@ -5,6 +5,7 @@ The failure is in the query string; the result comes from stored rows only.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -49,13 +50,17 @@ MOST_ASKED = 1000
 
 @dataclass(frozen=True, slots=True)
 class SimulationRequest:
-    """Brokers that fail. ``words`` name them ("rack b", "brokers 1 and 2"); ``problems`` describe invalid input."""
+    """Brokers that fail. ``words`` name them ("rack b", "brokers 1 and 2"); ``problems`` describe invalid input.
+
+    ``unlisted``: brokers of the rack that Kafka does not list; they fail as voters only.
+    """
 
     dying: tuple[int, ...]
     words: str
     query: str
     problems: tuple[str, ...] = ()
     rack: str | None = None
+    unlisted: tuple[int, ...] = ()
 
 
 def asked_for(given: QueryDict, cluster: Cluster, brokers: Mapping[int, BrokerState]) -> SimulationRequest:
@@ -96,8 +101,9 @@ def asked_for(given: QueryDict, cluster: Cluster, brokers: Mapping[int, BrokerSt
     parts = [f"rack {rack}"] if rack is not None else []
     parts += [_describe_brokers(dying)] if dying else []
     everyone = tuple(sorted({*dying, *of_rack}))
+    unlisted = () if rack is None else tuple(b for b in brokers if b not in known and brokers[b].rack == rack)
     return SimulationRequest(
-        everyone, join_items(parts), _encode_query(rack, dying), tuple(problems), None if dying else rack
+        everyone, join_items(parts), _encode_query(rack, dying), tuple(problems), None if dying else rack, unlisted
     )
 
 
@@ -112,7 +118,7 @@ def drill_context(runs: CollectionFreshness, given: QueryDict) -> dict[str, Any]
     partitions = placed_partitions(cluster, freshness.taken_at)
     simulation = asked_for(given, cluster, brokers)
     quorum = _quorum_now(runs)
-    losses = loss_rows(single_losses(partitions, racks), quorum, brokers)
+    losses = loss_rows(single_losses(partitions, racks), quorum, {b.broker_id: b.rack for b in brokers.values()})
     known = bool(brokers) and freshness.taken_at is not None
     context: dict[str, Any] = {
         "cluster": cluster,
@@ -131,7 +137,7 @@ def drill_context(runs: CollectionFreshness, given: QueryDict) -> dict[str, Any]
     if not simulation.dying or not known:
         return context | {"title": _title_of_all(cluster, losses, known, freshness, doubts)}
     result = simulate_failure(partitions, racks, simulation.dying)
-    after = quorum_after(quorum, brokers, simulation.dying) if quorum else None
+    after = quorum_after(quorum, brokers, {*simulation.dying, *simulation.unlisted}) if quorum else None
     return context | {
         "title": _describe_result(simulation, result, after, freshness, doubts),
         "state": _overall_state(result, after, doubts),
@@ -221,9 +227,20 @@ class LossRow:
         return self.quorum is not None and self.quorum.lost
 
 
-def loss_rows(losses: Sequence[BrokerLoss], quorum: QuorumHealth | None, brokers: Collection[int]) -> list[LossRow]:
-    """The same order, but for those that also cost the quorum: they come first."""
-    rows = [LossRow(loss, quorum_after(quorum, brokers, loss.brokers) if quorum else None) for loss in losses]
+def loss_rows(
+    losses: Sequence[BrokerLoss], quorum: QuorumHealth | None, racks: Mapping[int, str | None]
+) -> list[LossRow]:
+    """The same order, but for those that also cost the quorum: they come first. ``racks`` has all known brokers.
+
+    With a rack fail its brokers that are not up, too: such a one may still be a voter.
+    """
+    members: defaultdict[str | None, list[int]] = defaultdict(list)
+    for broker, rack in racks.items():
+        members[rack].append(broker)
+    rows = []
+    for loss in losses:
+        dying = loss.brokers if loss.kind == "broker" else members[loss.name]
+        rows.append(LossRow(loss, quorum_after(quorum, racks, dying) if quorum else None))
     return sorted(rows, key=lambda row: not row.quorum_lost)
 
 

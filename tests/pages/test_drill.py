@@ -176,6 +176,14 @@ class TestTheQuorum:
         assert "rack eu 1a" in page.title
         assert page.context["losses"][0].quorum_lost
 
+    def test_brokers_of_the_rack_that_are_not_up__die_as_voters(self, demo: Cluster, get_page: GetPage) -> None:
+        BrokerState.objects.filter(broker_id=2).update(gone_at=NOW, rack="eu 1a")
+        until = NOW - timedelta(seconds=3)
+        answers(demo, until, timedelta(minutes=1), voters=(1, 2, 3), observers=(), leaders=((timedelta(0), 3, 7),))
+        page = get_page(f"{ADDRESS}?rack=eu+1a")
+        assert page.context["quorum"].dying == (1, 2)
+        assert page.context["losses"][0].quorum_lost
+
     def test_an_unknown_quorum_is_unknown(self, demo: Cluster, get_page: GetPage) -> None:
         topic(demo, "t", [1, 2, 3])
         QuorumSnapshot.objects.all().delete()
