@@ -47,7 +47,7 @@ def describe_event(row: ClusterEvent, scope: TimelineScope) -> TimelineEntry:
         )
     values, details = row.data.get("values", {}), row.data.get("details", [])
     lines = list(_LINES[code](EventData(values, details, scope.slug)))
-    own = [line for line in lines if _is_about(line, scope)]
+    own = [line for line in lines if _is_about(line, code.kind, scope)]
     more = row.count - len(details) if details else 0
     return TimelineEntry(
         key=f"event-{row.pk}",
@@ -64,9 +64,10 @@ def describe_event(row: ClusterEvent, scope: TimelineScope) -> TimelineEntry:
     )
 
 
-def _is_about(line: EntryLine, scope: TimelineScope) -> bool:
+def _is_about(line: EntryLine, kind: EventKind, scope: TimelineScope) -> bool:
     if scope.topic:
-        return line.subject == scope.topic or line.subject.rpartition("-")[0] == scope.topic
+        topic = line.subject.rpartition("-")[0] if kind is EventKind.LEADERS else line.subject
+        return topic == scope.topic
     return bool(scope.group) and line.subject == scope.group
 
 

@@ -1,4 +1,4 @@
-"""The timeline of 90 days with 200,000 events of collectors, besides findings, changes and reassignments.
+"""The timeline of 90 days with 200,000 events of collectors, besides findings, changes, their items and reassignments.
 
 Django's test client in this process, on an embedded PostgreSQL over its socket. What uvicorn and the network add is not
 in the figure.
@@ -16,7 +16,7 @@ from typing import Any
 from tests.bench.bars import Bar, at_most, percentile
 from tests.bench.server import empty_database
 
-DAYS, EVENTS, FINDINGS, CHANGES, MOVES = 90, 200_000, 5_000, 2_000, 20_000
+DAYS, EVENTS, FINDINGS, CHANGES, MOVES, ITEMS = 90, 200_000, 5_000, 2_000, 20_000, 100_000
 TOPICS, BROKERS, GROUPS = 2_000, 100, 5_000
 OPENINGS = 20
 LIMIT_MS = 300
@@ -72,6 +72,7 @@ def _fill_cluster() -> Any:
     from kafkadash.findings.models import Finding
     from kafkadash.monitoring.groups.names import key_of
     from kafkadash.monitoring.models import ClusterEvent, GroupState, MoveOutcome, ReassignmentSnapshot
+    from kafkadash.short_runs.models import ShortItem, ShortRun
     from tests.factories import ReassignmentFactory, watched
 
     now, chance = datetime.now(UTC), random.Random(26)
@@ -95,12 +96,12 @@ def _fill_cluster() -> Any:
         Finding(
             cluster=cluster,
             public_id=f"f-{place}",
-            kind="broker-down",
+            kind="broker-down" if place % 2 else "under-replicated",
             scope=str(place % BROKERS),
             state="critical",
             rank=3,
-            message_code="broker-down-fenced",
-            message_params={"broker": place % BROKERS, "replicas": 40},
+            message_code="broker-down-fenced" if place % 2 else "partitions-under-replicated",
+            message_params={"broker": place % BROKERS, "replicas": 40} if place % 2 else _name_partitions(place),
             first_seen_at=moments[place * 40],
             opened_at=moments[place * 40],
             seen_at=moments[place * 40],
@@ -124,6 +125,19 @@ def _fill_cluster() -> Any:
         )
         for place in range(4 * CHANGES)
     )
+    runs = ShortRun.objects.bulk_create(ShortRun(request=change, cluster=cluster) for change in changes[: CHANGES // 2])
+    ShortItem.objects.bulk_create(
+        (
+            ShortItem(
+                run=runs[place % len(runs)],
+                place=place // len(runs),
+                subject=f"topic-{place % TOPICS}-{place}",
+                content={"topic": f"topic-{place % TOPICS}", "partition": place, "replicas": [1, 2, 3], "leader": 2},
+            )
+            for place in range(ITEMS)
+        ),
+        batch_size=5000,
+    )
     ReassignmentSnapshot.objects.bulk_create(
         (
             ReassignmentFactory.build(
@@ -144,6 +158,11 @@ def _fill_cluster() -> Any:
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE")
     return cluster
+
+
+def _name_partitions(place: int) -> dict[str, Any]:
+    names = [f"topic-{(place + number) % TOPICS}-{number}" for number in range(3)]
+    return {"partitions": 40, "notes": [{"code": "note-named", "params": {"names": [*names, 37]}}]}
 
 
 def _build_event(cluster_id: int, at: datetime, place: int, chance: random.Random) -> Any:

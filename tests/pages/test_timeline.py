@@ -16,8 +16,11 @@ from django.test import Client
 from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.changes.models import ChangeRequest, Review, ReviewVerdict
 from kafkadash.clusters.models import Cluster
+from kafkadash.configs.kind import plan_edits
+from kafkadash.core.messages import CodedMessage, coded
+from kafkadash.findings.kinds import FindingCode, FindingKind, FindingNoteCode
 from kafkadash.findings.models import Finding
-from kafkadash.kafka.throttles import LEADER_RATE
+from kafkadash.kafka.throttles import LEADER_LIST, LEADER_RATE
 from kafkadash.monitoring.cluster_events import rules
 from kafkadash.monitoring.cluster_events.rules import (
     BrokerSighting,
@@ -30,11 +33,15 @@ from kafkadash.monitoring.cluster_events.rules import (
 )
 from kafkadash.monitoring.cluster_events.store import store_events
 from kafkadash.monitoring.groups.names import key_of
-from kafkadash.monitoring.models import MoveOutcome
-from kafkadash.timeline.entries import EntryKind
+from kafkadash.monitoring.models import BrokerState, MoveOutcome, ThrottleState
+from kafkadash.short_runs.models import ShortItem, ShortRun
+from kafkadash.short_runs.state import PlannedItem
+from kafkadash.throttle_removal.kind import plan_removals
+from kafkadash.timeline.entries import EntryKind, TimelineScope, TimeSpan
 from kafkadash.timeline.errors import TimelineCode, TimelineErrorCode
 from kafkadash.timeline.pages import MOST_BEFORE
-from tests.factories import NOW, ReassignmentFactory, judged, watched
+from kafkadash.timeline.sources import read_timeline, select_findings
+from tests.factories import NOW, ReassignmentFactory, TopicFactory, judged, watched
 from tests.pages.conftest import Page
 
 GetPage = Callable[[str], Page]
@@ -292,6 +299,117 @@ def test_finding__on_its_page_and_in_the_list_of_closed_ones__leads_to_the_time_
     for query, found in (("?q=down", 1), ("?q=f-1", 1), ("?q=nothing", 0), ("?kind=broker-down", 1)):
         assert len(get_page(f"{ADDRESS}closed/{query}").context["rows"]) == found, query
     assert client_of(viewer).get(f"{ADDRESS}before/f-none/").status_code == 404
+
+
+def test_changes_of_a_subject__are_those_with_an_item_of_exactly_it(demo: Cluster) -> None:
+    for name in ("orders", "orders-eu"):
+        TopicFactory.create(cluster=demo, name=name, topic_id=name, config={})
+    BrokerState.objects.filter(cluster=demo).update(config={})
+    for resource, name in (("topic", "orders"), ("broker", "3"), ("cluster", "")):
+        ThrottleState.objects.create(
+            cluster=demo,
+            resource=resource,
+            name=name,
+            key=LEADER_RATE,
+            source="broker",
+            orphan=True,
+            first_seen_at=NOW,
+            changed_at=NOW,
+            read_at=NOW,
+        )
+    owners = (("topic", "orders"), ("topic", "orders-eu"), ("broker", "3"))
+    edits = [{"of": of, "ids": [name], "key": "retention.ms", "value": "1"} for of, name in owners]
+    partition = {"topic": "orders", "partition": 3}
+    items = [
+        *plan_edits(demo, {"edits": edits}).items,
+        *plan_removals(demo, {}).items,
+        PlannedItem("orders", {"topic": "orders"}),
+        PlannedItem("orders-3", {"topic": "orders-3"}),
+        PlannedItem("orders-3", {**partition, "group": "billing"}),
+        PlannedItem("billing", {"group": "billing", "topics": {"orders": 2}}),
+        PlannedItem("billing", {"topic": "billing"}),
+        PlannedItem("broker 3", {"broker": 3, "from": None, "to": "*"}),
+        PlannedItem("broker 33", {"broker": 33, "host": "k", "port": 9092, "rack": None}),
+    ]
+    assert [item.subject for item in items[:6]] == [
+        "orders: retention.ms",
+        "orders-eu: retention.ms",
+        "broker 3: retention.ms",
+        f"broker 3: {LEADER_RATE}",
+        f"the cluster default: {LEADER_RATE}",
+        f"topic orders: {LEADER_RATE}",
+    ]
+    places: dict[int, int] = {}
+    for place, item in enumerate(items):
+        change = ChangeRequest.objects.create(cluster=demo, kind="any", title=item.subject, author_name="olga")
+        run = ShortRun.objects.create(request=change, cluster=demo)
+        ShortItem.objects.create(run=run, place=0, subject=item.subject, content=item.content)
+        AuditEvent.objects.create(
+            at=minutes(30 + place),
+            actor="user:1",
+            actor_name="olga",
+            action="change.started",
+            object_type="changerequest",
+            object_id=str(change.pk),
+            cluster="demo",
+        )
+        places[change.pk] = place
+
+    def changed(**subject: Any) -> list[int]:
+        scope = TimelineScope(demo.pk, demo.slug, frozenset({EntryKind.CHANGES}), **subject)
+        found = read_timeline(scope, TimeSpan(minutes(60), NOW), 100).list_entries(0, 100)
+        return [places[entry.message.params["number"]] for entry in found]
+
+    group = {"group": "billing", "group_key": key_of("billing")}
+    assert changed(topic="orders") == [0, 5, 6, 8]
+    assert changed(topic="orders-eu") == [1]
+    assert changed(topic="orders-3") == [7]
+    assert changed(topic="order") == changed(topic="orders.eu") == []
+    assert changed(**group) == [8, 9]
+    assert changed(**group, topic="orders") == [8]
+    assert changed(broker=3) == [2, 3, 11]
+
+
+def test_findings_of_a_topic__name_a_partition_or_throttle_of_exactly_it(demo: Cluster) -> None:
+    throttle = ThrottleState(resource="topic", name="orders", key=LEADER_LIST)
+    named = [
+        (FindingKind.OFFLINE, coded(FindingCode.PARTITIONS_LEADERLESS, notes=_named("orders-3", "pay.ments-0"))),
+        (FindingKind.OFFLINE, coded(FindingCode.PARTITIONS_LEADERLESS, notes=_named("orders-eu-3", "orders.eu-0", 5))),
+        (FindingKind.ZOMBIE_REASSIGNMENT, coded(FindingCode.MOVES_NEVER_END, names=("a-1", "orders-12"))),
+        (FindingKind.CONSUMER_LAG, coded(FindingCode.GROUP_STALLS, group="orders", place="orders-eu-0")),
+        (FindingKind.CONSUMER_LAG, coded(FindingCode.MORE_GROUPS_BEHIND, names=("orders-1",))),
+        (FindingKind.ORPHAN_THROTTLE, coded(FindingCode.THROTTLES_ORPHANED, names=(str(throttle),))),
+        (FindingKind.CONFIG_DRIFT, coded(FindingCode.CONFIGS_DIFFER, names=("orders",))),
+    ]
+    for number, (kind, message) in enumerate(named):
+        stored = message.as_json()
+        Finding.objects.create(
+            cluster=demo,
+            public_id=f"f-{number}",
+            kind=kind,
+            scope=str(number),
+            state="warning",
+            rank=9,
+            message_code=stored["code"],
+            message_params=stored["params"],
+            first_seen_at=minutes(4),
+            seen_at=minutes(2),
+            opened_at=minutes(4),
+        )
+
+    def found(topic: str) -> list[str]:
+        scope = TimelineScope(demo.pk, demo.slug, frozenset(EntryKind), topic=topic)
+        return sorted(Finding.objects.filter(select_findings(scope)).values_list("public_id", flat=True))
+
+    assert found("orders") == ["f-0", "f-2", "f-5"]
+    assert found("orders-eu") == ["f-1", "f-3"]
+    assert found("orders.eu") == ["f-1"]
+    assert found("pay.ments") == ["f-0"]
+    assert found("5") == found("pay_ments") == found("order") == []
+
+
+def _named(*names: str | int) -> tuple[CodedMessage, ...]:
+    return (coded(FindingNoteCode.NAMED, names=names),)
 
 
 def test_finding_of_a_group__is_found_by_the_name_of_the_group(demo: Cluster, get_page: GetPage) -> None:
