@@ -410,7 +410,10 @@ class StoredReassignments:
         return [self._describe(place.ref, scope, names.get(place.ref["one"], "")) for place in places]
 
     def _fold(self, scope: TimelineScope, span: TimeSpan, field: str) -> Iterable[Mapping[str, Any]]:
-        """Fold by owner, interval and outcome. ``one``: the only reassignment, where the number is 1."""
+        """Fold by owner, interval and outcome; ``at``: the first start, or the last end.
+
+        ``one``: the only reassignment, where the number is 1.
+        """
         rows = ReassignmentSnapshot.objects.filter(_within(field, span), cluster=scope.cluster_id)
         if scope.topic:
             rows = rows.filter(topic=scope.topic)
@@ -427,9 +430,9 @@ class StoredReassignments:
             .order_by()
             .values("claimed_by", "claim_url", "slot", "how")
             .annotate(
-                before=Min(field if ended else "started_after"),
-                first=Min(field),
-                at=Max(field),
+                not_before=Min(field if ended else "started_after"),
+                at=Max(field) if ended else Min(field),
+                last=Max(field),
                 number=Count("*"),
                 one=Min("pk"),
             )
@@ -445,15 +448,16 @@ class StoredReassignments:
             message = coded(TimelineCode.MOVES_STARTED_BY_RUN, **params, owner=owner)
         else:
             message = coded(TimelineCode.MOVES_STARTED, **params)
-        not_before = fold["before"] or fold["first"]
+        not_before, last = fold["not_before"], fold["last"]
         return TimelineEntry(
             key=f"moves-{owner.lstrip('#')}-{fold['slot']}-{how}",
             kind=EntryKind.MOVES,
             at=fold["at"],
-            not_before=not_before if not_before < fold["at"] else None,
+            not_before=not_before if not_before and not_before < fold["at"] else None,
             message=message,
             source="kafkadash" if owner and not how else "reassignments",
             count=fold["number"],
+            lines=[EntryLine(what="until", after=f"{last:%Y-%m-%d %H:%M:%S} UTC")] if last > fold["at"] else (),
             url=fold["claim_url"] or reverse("monitoring:reassignments", args=[scope.slug]),
             code=str(message.code),
         )

@@ -412,6 +412,22 @@ def _named(*names: str | int) -> tuple[CodedMessage, ...]:
     return (coded(FindingNoteCode.NAMED, names=names),)
 
 
+def test_starts_of_a_run__are_one_entry_at_the_first_until_the_last(demo: Cluster) -> None:
+    for number in range(3):
+        ReassignmentFactory.create(
+            cluster=demo,
+            partition=number,
+            claimed_by="#7",
+            started_after=minutes(60 - 9 * number + 0.5),
+            started_before=minutes(60 - 9 * number),
+        )
+    scope = TimelineScope(demo.pk, demo.slug, frozenset(EntryKind))
+    (entry,) = read_timeline(scope, TimeSpan(minutes(90), NOW), 9).list_entries(0, 9)
+    assert (entry.code, entry.count) == (TimelineCode.MOVES_STARTED_BY_RUN, 3)
+    assert (entry.at, entry.not_before) == (minutes(60), minutes(60.5))
+    assert [(line.what, line.after) for line in entry.lines] == [("until", f"{minutes(42):%Y-%m-%d %H:%M:%S} UTC")]
+
+
 def test_finding_of_a_group__is_found_by_the_name_of_the_group(demo: Cluster, get_page: GetPage) -> None:
     Finding.objects.create(
         cluster=demo,
