@@ -33,12 +33,13 @@ from kafkadash.monitoring.cluster_events.rules import (
 )
 from kafkadash.monitoring.cluster_events.store import store_events
 from kafkadash.monitoring.groups.names import key_of
-from kafkadash.monitoring.models import BrokerState, MoveOutcome, ThrottleState
+from kafkadash.monitoring.models import BrokerState, ClusterEvent, MoveOutcome, ThrottleState
 from kafkadash.short_runs.models import ShortItem, ShortRun
 from kafkadash.short_runs.state import PlannedItem
 from kafkadash.throttle_removal.kind import plan_removals
 from kafkadash.timeline.entries import EntryKind, TimelineScope, TimeSpan
 from kafkadash.timeline.errors import TimelineCode, TimelineErrorCode
+from kafkadash.timeline.events import describe_event
 from kafkadash.timeline.pages import MOST_BEFORE
 from kafkadash.timeline.sources import read_timeline, select_findings
 from tests.factories import NOW, ReassignmentFactory, TopicFactory, judged, watched
@@ -368,6 +369,20 @@ def test_changes_of_a_subject__are_those_with_an_item_of_exactly_it(demo: Cluste
     assert changed(**group) == [8, 9]
     assert changed(**group, topic="orders") == [8]
     assert changed(broker=3) == [2, 3, 11]
+
+
+def test_lines_of_an_event__with_a_topic__are_those_of_exactly_it() -> None:
+    details = [["orders", "id-1", 1, 1], ["orders-eu", "id-2", 1, 1], ["orders-3", "id-3", 1, 1]]
+    row = ClusterEvent(
+        pk=1,
+        kind=EntryKind.TOPICS,
+        code=EventCode.TOPICS_CREATED,
+        at=NOW,
+        count=3,
+        data={"values": {}, "details": details},
+    )
+    entry = describe_event(row, TimelineScope(1, "demo", frozenset(EntryKind), topic="orders"))
+    assert ([line.subject for line in entry.lines], entry.more) == (["orders"], 2)
 
 
 def test_findings_of_a_topic__name_a_partition_or_throttle_of_exactly_it(demo: Cluster) -> None:
