@@ -1,4 +1,15 @@
 """Findings about clusters: judges, storage, board, runbooks, failure simulation."""
 
-PUBLIC_MODULES = ("board", "errors", "judges", "kinds", "models", "product", "services", "wall")
+PUBLIC_MODULES = (
+    "board",
+    "errors",
+    "facts",
+    "judgement",
+    "kinds",
+    "models",
+    "product",
+    "services",
+    "stored_facts",
+    "wall",
+)
 """Modules that other rooms may import (``tests.doors``)."""
