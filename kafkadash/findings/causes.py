@@ -4,12 +4,13 @@ A finding has a cause only where the facts prove it. Partitions that lack replic
 those brokers hold every replica that is missing; where not all partitions were looked at, nothing is proven.
 
 A cause that closed still explains its consequences while the cluster recovers: for ``REPLICAS_SETTLE`` partitions whose
-replicas catch up, for ``LEADERS_SETTLE`` a broker that leads fewer, as Kafka moves leaders back every 5 minutes.
+replicas catch up, for ``LEADERS_SETTLE`` a broker that leads fewer, as Kafka moves leaders back every 5 minutes, and
+for ``READING_SETTLES`` old data of a cluster that answers again, as not every kind is read in the same second.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
@@ -21,13 +22,14 @@ from kafkadash.findings.kinds import FactSource, FindingKind
 
 REPLICAS_SETTLE = timedelta(minutes=1)
 LEADERS_SETTLE = timedelta(minutes=10)
+READING_SETTLES = timedelta(minutes=1)
 HELD_BACK = timedelta(seconds=15)
 """Partitions may lack replicas seconds before their broker is judged down. Messages about them wait for so long."""
 
 OF_REPLICAS = frozenset(
     {FindingKind.OFFLINE, FindingKind.UNDER_MIN_ISR, FindingKind.AT_MIN_ISR, FindingKind.UNDER_REPLICATED}
 )
-CLOSED_CAUSES = frozenset({FindingKind.BROKER_DOWN})
+CLOSED_CAUSES = frozenset({FindingKind.BROKER_DOWN, FindingKind.UNREACHABLE})
 """Kinds that explain others after they closed."""
 _WHOLE_CLUSTER = frozenset(
     {FindingKind.UNREACHABLE, FindingKind.STALE, FindingKind.ANOTHER_CLUSTER, FindingKind.REGISTERED_TWICE}
@@ -83,6 +85,8 @@ def find_cause(
         if not finding.seen:
             return _keep_valid(finding, candidates, now)
         return _explain_by_brokers(finding, facts, candidates, now)
+    if finding.kind is FindingKind.STALE:
+        return FindingCause(next((each.row for each in _ended_outages(candidates, now)), None))
     if finding.kind is FindingKind.LEADER_SKEW:
         return _explain_leaders(finding, facts, candidates, now)
     if finding.kind is FindingKind.RUN_TROUBLE:
@@ -101,6 +105,12 @@ def _explain_by_silence(finding: ExplainedFinding[T], candidates: Sequence[Cause
     whole = (each for each in candidates if each.kind in _WHOLE_CLUSTER and not each.scope)
     roots = (each.row for each in whole if each.closed_at is None)
     return FindingCause(next(roots, None))
+
+
+def _ended_outages(candidates: Sequence[CauseCandidate[T]], now: datetime) -> Iterator[CauseCandidate[T]]:
+    for each in candidates:
+        if each.kind is FindingKind.UNREACHABLE and each.closed_at and now - each.closed_at <= READING_SETTLES:
+            yield each
 
 
 def _keep_valid(

@@ -20,7 +20,7 @@ from kafkadash.core import leases
 from kafkadash.core.database.availability import is_away
 from kafkadash.core.errors import UserError
 from kafkadash.core.events import collected
-from kafkadash.core.failures import NO_CONTROLLER_FAILURES, QUORUM_FAILURES, FailureKind
+from kafkadash.core.failures import NO_ANSWER_FAILURES, NO_CONTROLLER_FAILURES, QUORUM_FAILURES, FailureKind
 from kafkadash.core.formatting import format_duration
 from kafkadash.core.messages import CodedMessage, coded, message_columns, pack_value
 from kafkadash.export import outbox
@@ -196,6 +196,7 @@ def _store_refresh(
     errors = list(reading.errors)[:_MOST_ERRORS_KEPT] if reading else [failure.message] if failure else []
     duration = round((lease.now() - lease.taken_at).total_seconds() * 1000)
     packs = outbox.pack_facts(reading.facts) if reading else outbox.nothing_of(kind)
+    answers_again = reading is not None and kind is CollectorKind.METADATA and run.last_failure in NO_ANSWER_FAILURES
     for portion in reading.portions if reading else ():
         with lease.write_portion():
             portion()
@@ -219,7 +220,8 @@ def _store_refresh(
             _learn_cost(run, processor_s(run.cluster.connection_key) - began)
         _schedule_next(run, reading, failure, lease)
         outbox.store_facts(_describe_refresh(run, reading, lease, duration, errors), packs)
-    schedule.read_soon(run.cluster_id, _kinds_in_doubt(kind, reading) if reading else _doubted_by_silence(run))
+    doubted = _kinds_in_doubt(kind, reading) if reading else _doubted_by_silence(run)
+    schedule.read_soon(run.cluster_id, doubted | (_list_unanswered(run.cluster_id) if answers_again else set()))
     return RefreshOutcome(run.cluster, kind, stamp.epoch, stamp.seq, error)
 
 
@@ -235,6 +237,12 @@ def _doubted_by_silence(run: CollectorRun) -> set[CollectorKind]:
     """Without controllers brokers repeat old metadata: it is read once more, so that its pages say so."""
     silent = run.kind == CollectorKind.QUORUM and run.last_failure in NO_CONTROLLER_FAILURES
     return {CollectorKind.METADATA} if silent and run.failures == QUORUM_FAILURES else set()
+
+
+def _list_unanswered(cluster_id: int) -> set[CollectorKind]:
+    """Kinds whose last refresh met no answer: they would be old for up to their interval after an outage."""
+    runs = CollectorRun.objects.filter(cluster=cluster_id, last_failure__in=NO_ANSWER_FAILURES)
+    return {CollectorKind(kind) for kind in runs.values_list("kind", flat=True)}
 
 
 def _learn_cost(run: CollectorRun, spent_s: float) -> None:

@@ -12,7 +12,7 @@ from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.clusters.models import Cluster
 from kafkadash.findings import services
 from kafkadash.findings.board import fold_findings, summarize_cluster
-from kafkadash.findings.causes import HELD_BACK, REPLICAS_SETTLE
+from kafkadash.findings.causes import HELD_BACK, READING_SETTLES, REPLICAS_SETTLE
 from kafkadash.findings.errors import OnCallErrorCode
 from kafkadash.findings.forms import LONGEST_TERM, find_end
 from kafkadash.findings.kinds import FindingCode, FindingKind
@@ -249,6 +249,25 @@ def test_unreachable_cluster__explains_what_was_told_before_and_tells_nothing_tw
     assert open_finding(LACKING).cause == open_finding(DOWN)
     unreachable = [(FindingKind.UNREACHABLE, EventStep.OPENED), (FindingKind.UNREACHABLE, EventStep.CLOSED)]
     assert told(target) == [(DOWN, EventStep.OPENED), *unreachable]
+
+
+def test_old_data__of_a_cluster_that_answers_again__is_told_only_if_it_stays(
+    demo: Cluster, target: NotificationTarget
+) -> None:
+    silent(demo, NOW - timedelta(minutes=12), error="refused")
+    judge(demo.pk, NOW)
+    outage = open_finding(FindingKind.UNREACHABLE)
+    demo.collector_runs.update(failures=0, last_failure="")
+    end_collection(demo, [CollectorKind.METADATA], at=NOW, now=NOW)
+    judge(demo.pk, NOW)
+    assert open_finding(FindingKind.STALE).cause == outage
+    before = [(FindingKind.UNREACHABLE, EventStep.OPENED), (FindingKind.UNREACHABLE, EventStep.CLOSED)]
+    assert told(target) == before
+
+    later = 2 * READING_SETTLES
+    end_collection(demo, [CollectorKind.METADATA], at=NOW + later, now=NOW + later)
+    judge(demo.pk, NOW + later)
+    assert told(target, later) == [*before, (FindingKind.STALE, EventStep.OPENED)]
 
 
 def end_collection(cluster: Cluster, kinds: Collection[str] = (), *, at: datetime | None, now: datetime) -> None:

@@ -110,6 +110,17 @@ class TestDoubts:
         refresh(CollectorKind.LOG_DIRS)
         assert due(CollectorKind.ANSWERS)
 
+    def test_a_cluster_that_answers_again_is_read_at_once(self, known: MemoryCluster, refresh: Refresher) -> None:
+        known.fail = KafkaUnreachable(as_message("No broker answers."))
+        for kind in (CollectorKind.VERSIONS, CollectorKind.METADATA):
+            refresh(kind)
+        put_off(CollectorKind.VERSIONS)
+        refresh(CollectorKind.METADATA)
+        assert not due(CollectorKind.VERSIONS)
+        known.fail = None
+        refresh(CollectorKind.METADATA)
+        assert due(CollectorKind.VERSIONS)
+
     def test_doubt_that_comes_up_during_a_refresh_is_followed_by_another(
         self, known: MemoryCluster, cluster: Cluster
     ) -> None:
