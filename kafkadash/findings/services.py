@@ -198,7 +198,7 @@ def judge_ages(now: datetime) -> list[str]:
         facts = age_facts(cluster, statuses[cluster.pk])
         known = {finding.message.code for finding in judge_reading(facts, now)}
         if hides_unread(facts, now):
-            open_now[cluster.pk].discard(FindingCode.FACTS_UNREAD_YET)
+            open_now[cluster.pk] -= {FindingCode.FACTS_UNREAD_YET}
         judgement = getattr(cluster, "judgement", None)
         forgotten = is_trusted(facts, now) and (
             judgement is None or is_stale(judgement.judged_at, facts.metadata.interval_s, now)

@@ -44,5 +44,11 @@ def step_until(change: ChangeRequest, *states: RequestState) -> ShortRun | None:
         change.refresh_from_db()
         return change.state in states
 
-    wait_until(is_there, f"#{change.pk} is {states[0].label}", DEADLINE_S)
+    try:
+        wait_until(is_there, f"#{change.pk} is {states[0].label}", DEADLINE_S)
+    except AssertionError as late:
+        run = ShortRun.objects.filter(request=change).first()
+        rows = list(run.rows.values_list("state", "reason_code", "reason_params")) if run else []
+        stands = run and (run.blocked_code, run.error_code, run.failures)
+        raise AssertionError(f"{late}; it is {change.state}, {stands}, {rows}") from late
     return ShortRun.objects.filter(request=change).first()

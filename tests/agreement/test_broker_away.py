@@ -206,7 +206,7 @@ def incident_of_the_broker(cluster: Cluster, refresh: Refresher, make_topic: Top
     assert told.count() == 1
 
     judge(cluster.pk, timezone.now() + timedelta(minutes=5))
-    stale = _open_finding(cluster, "stale-data")
+    stale = _open_finding(cluster, "stale-data", scope="")
     assert {_open_finding(cluster, kind).cause for kind in ("broker-down", "under-replicated")} == {stale}
     refresh(CollectorKind.METADATA)
     judge(cluster.pk, timezone.now())
@@ -219,8 +219,8 @@ def incident_of_the_broker(cluster: Cluster, refresh: Refresher, make_topic: Top
     assert not Finding.objects.filter(cluster=cluster, kind="broker-down", closed_at=None).exists()
 
 
-def _open_finding(cluster: Cluster, kind: str) -> Finding:
-    return Finding.objects.select_related("cause").get(cluster=cluster, kind=kind, closed_at=None)
+def _open_finding(cluster: Cluster, kind: str, **exactly: str) -> Finding:
+    return Finding.objects.select_related("cause").get(cluster=cluster, kind=kind, closed_at=None, **exactly)
 
 
 def _rate_stored(cluster: Cluster) -> ThrottleState:
