@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -46,7 +46,8 @@ from kafkadash.findings.judgement import (
 from kafkadash.findings.kinds import FactSource, FindingCode, FindingKind
 from kafkadash.findings.kinds import JudgedFinding as Found
 from kafkadash.findings.models import Finding, Judgement
-from kafkadash.findings.stored_facts import age_facts, facts_of
+from kafkadash.findings.stored_facts import age_facts, age_pipeline, facts_of
+from kafkadash.history.standing import pipeline_standing
 from kafkadash.maintenance.models import find_moved_on
 from kafkadash.monitoring.freshness import read_statuses
 
@@ -180,7 +181,7 @@ def judge_ages(now: datetime) -> list[str]:
     """Judges the clusters about which time alone says something new; returns the slugs of those where one came or went.
 
     When collection is dead nothing arrives that would have a cluster judged; acknowledgements, maintenance windows and
-    silences end by themselves. Four queries when there is nothing new.
+    silences end by themselves. Six queries when there is nothing new.
     """
     open_now: dict[int | None, set[str]] = defaultdict(set)
     lapsing: set[int | None] = set(find_moved_on(now).values_list("cluster_id", flat=True))
@@ -194,8 +195,9 @@ def judge_ages(now: datetime) -> list[str]:
     due = []
     clusters = list(Cluster.objects.select_related("judgement"))
     statuses = read_statuses(cluster.pk for cluster in clusters)
+    pipeline = age_pipeline(pipeline_standing(now))
     for cluster in clusters:
-        facts = age_facts(cluster, statuses[cluster.pk])
+        facts = replace(age_facts(cluster, statuses[cluster.pk]), pipeline=pipeline)
         known = {finding.message.code for finding in judge_reading(facts, now)}
         if hides_unread(facts, now):
             open_now[cluster.pk] -= {FindingCode.FACTS_UNREAD_YET}

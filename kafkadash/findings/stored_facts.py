@@ -34,7 +34,7 @@ from kafkadash.findings.judges import MORE
 from kafkadash.findings.kinds import FindingKind
 from kafkadash.findings.models import Finding
 from kafkadash.history.models import DiskForecast, PipelineLedger
-from kafkadash.history.standing import pipeline_standing
+from kafkadash.history.standing import PipelineStatus, pipeline_standing
 from kafkadash.monitoring.canary.rules import NEWEST, find_trouble, find_unmeasured, take_recent
 from kafkadash.monitoring.canary.samples import load_newest
 from kafkadash.monitoring.eligible_replicas import LeaderCandidates, load_candidates
@@ -202,15 +202,19 @@ def _transaction_facts(cluster: Cluster) -> dict[str, Any]:
     return {"hanging": fact, "hanging_blind": any(each.is_blind for each in stored)}
 
 
+def age_pipeline(status: PipelineStatus) -> RefreshStatus | None:
+    """Return when the pipeline was last looked at; None where no pipeline ever reported. No query."""
+    return RefreshStatus(status.looked.taken_at, status.looked.interval_s) if status.set_up else None
+
+
 def _pipeline_facts(cluster: Cluster, now: datetime) -> dict[str, Any]:
     """Nothing where no pipeline ever reported. A file that could not be read may have had facts of every cluster."""
     status = pipeline_standing(now)
     if not status.set_up:
         return {}
     aside = PipelineLedger.objects.filter(ingested_at__gte=now - _SET_ASIDE_FOR).exclude(set_aside=[])
-    looked = status.looked
     return {
-        "pipeline": RefreshStatus(looked.taken_at, looked.interval_s),
+        "pipeline": age_pipeline(status),
         "pipeline_stands": PipelineFact(
             status.well_at,
             status.interval_s,

@@ -34,7 +34,7 @@ from kafkadash.findings.judgement import is_current, is_trusted
 from kafkadash.findings.kinds import FactSource, FindingKind
 from kafkadash.findings.models import Judgement
 from kafkadash.findings.product import load_product_rows
-from kafkadash.findings.stored_facts import age_facts
+from kafkadash.findings.stored_facts import age_facts, age_pipeline
 from kafkadash.history.standing import PipelineStatus, pipeline_standing
 from kafkadash.kafka.throttles import DISK_RATE, FOLLOWER_RATE, LEADER_RATE, RATES, rate_of
 from kafkadash.metrics.series import MetricSeries, list_series
@@ -344,12 +344,11 @@ def is_collected(cluster: Cluster) -> bool:
 def _age_facts(standing: ClusterStanding, pipeline: PipelineStatus) -> ClusterFacts:
     """Return the ages of what a judgement takes, as ``is_current`` needs them. No query."""
     own = RefreshStatus(standing.now, QUICKEST_JUDGED_S)
-    looked = RefreshStatus(pipeline.looked.taken_at, pipeline.looked.interval_s) if pipeline.set_up else None
     return replace(
         age_facts(standing.cluster, standing.statuses, standing.ensemble or ZooKeeperState()),
         runs=own,
         reading=own,
-        pipeline=looked,
+        pipeline=age_pipeline(pipeline),
         under_replicated=PartitionFacts(standing.figures.under_replicated),
     )
 

@@ -15,8 +15,8 @@ from kafkadash.findings.board import fold_findings, summarize_cluster
 from kafkadash.findings.causes import HELD_BACK, READING_SETTLES, REPLICAS_SETTLE
 from kafkadash.findings.errors import OnCallErrorCode
 from kafkadash.findings.forms import LONGEST_TERM, find_end
-from kafkadash.findings.kinds import FindingCode, FindingKind
-from kafkadash.findings.models import Finding
+from kafkadash.findings.kinds import FactSource, FindingCode, FindingKind
+from kafkadash.findings.models import Finding, Judgement
 from kafkadash.findings.services import AcknowledgementTerms, acknowledge, judge, judge_ages, release
 from kafkadash.monitoring.models import (
     BrokerState,
@@ -29,6 +29,7 @@ from kafkadash.monitoring.models import (
 from kafkadash.notifications.models import EventStep, MessageState, NotificationEvent, NotificationTarget, TargetKind
 from kafkadash.notifications.routing import route_events
 from tests.factories import NOW, ROWS, ReassignmentFactory, TopicFactory, silent, watched
+from tests.history_rows import beats, looked
 
 pytestmark = pytest.mark.django_db
 
@@ -309,6 +310,14 @@ def test_end_of_collection__after_some_facts_were_old__escalates_once(
         assert told(target, timedelta(seconds=seconds)) == [opened, escalated]
     end_collection(demo, at=NOW, now=NOW)
     assert told(target) == [opened, escalated, closed]
+
+
+def test_pipeline__that_nobody_looks_at__has_its_clusters_judged_once(demo: Cluster) -> None:
+    looked(NOW - timedelta(hours=1), beats(NOW))
+    judge_ages(NOW)
+    assert open_finding(FindingKind.STALE).message_params["sources"] == [FactSource.PIPELINE]
+    judge_ages(NOW + timedelta(seconds=1))
+    assert Judgement.objects.get(cluster=demo).judged_at == NOW
 
 
 def test_run_of_ours__explains_uneven_leaders_until_it_ends(demo: Cluster, target: NotificationTarget) -> None:

@@ -240,7 +240,7 @@ class TestTime:
     ) -> None:
         for n in range(5):
             watched(f"more-{n}")
-        with django_assert_num_queries(4):  # type: ignore[attr-defined]
+        with django_assert_num_queries(6):  # type: ignore[attr-defined]
             judge_ages(NOW)
 
 
