@@ -24,7 +24,9 @@ REPLICAS_SETTLE = timedelta(minutes=1)
 LEADERS_SETTLE = timedelta(minutes=10)
 READING_SETTLES = timedelta(minutes=1)
 HELD_BACK = timedelta(seconds=15)
-"""Partitions may lack replicas seconds before their broker is judged down. Messages about them wait for so long."""
+"""Partitions may lack replicas seconds before their broker is judged down, and data is old for seconds where a refresh
+met that broker. Messages about them wait for so long.
+"""
 
 OF_REPLICAS = frozenset(
     {FindingKind.OFFLINE, FindingKind.UNDER_MIN_ISR, FindingKind.AT_MIN_ISR, FindingKind.UNDER_REPLICATED}
@@ -96,7 +98,7 @@ def find_cause(
 
 def may_follow(kind: FindingKind, facts: ClusterFacts) -> bool:
     """Return whether a broker that is not judged down yet may explain a finding of this kind."""
-    return bool(absent_brokers(kind, facts))
+    return kind is FindingKind.STALE or bool(absent_brokers(kind, facts))
 
 
 def _explain_by_silence(finding: ExplainedFinding[T], candidates: Sequence[CauseCandidate[T]]) -> FindingCause[T]:

@@ -197,6 +197,8 @@ def tell_receivers(cluster: Cluster | None, facts: ClusterFacts | None, rows: Ju
     if hushed := [row for row in rows.hushed if row.opened_at is not None and row not in rows.opened]:
         _held_events(hushed).delete()
     over = [row for row, _ in rows.closed]
+    if read_again := [row for row in over if row.kind == FindingKind.STALE]:
+        _held_events(read_again).delete()
     if over or rows.escalated:
         _held_events([*over, *rows.escalated]).update(hold_until=None)
     record_events(_list_events(cluster, facts, rows, now))

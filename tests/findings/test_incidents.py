@@ -290,6 +290,7 @@ def test_end_of_collection__while_configs_are_unread__is_told_each_time_and_clos
         end_collection(demo, ROWS.keys() - {CollectorKind.CONFIGS}, at=later - timedelta(minutes=9), now=later)
         row = Finding.objects.get(kind=FindingKind.STALE, closed_at=None, scope="")
         assert row.message_code == FindingCode.NOTHING_COLLECTED
+        assert told(target, later - NOW + HELD_BACK) == [*expected, (FindingKind.STALE, EventStep.OPENED)]
         end_collection(demo, ROWS.keys() - {CollectorKind.CONFIGS}, at=later, now=later)
         assert open_finding(FindingKind.STALE) == unread
         expected += [(FindingKind.STALE, EventStep.OPENED), (FindingKind.STALE, EventStep.CLOSED)]
@@ -303,13 +304,22 @@ def test_end_of_collection__after_some_facts_were_old__escalates_once(
         (FindingKind.STALE, step) for step in (EventStep.OPENED, EventStep.ESCALATED, EventStep.CLOSED)
     )
     end_collection(demo, [CollectorKind.CONFIGS], at=NOW - timedelta(hours=3), now=NOW)
-    assert told(target) == [opened]
+    assert told(target) == []
+    assert told(target, HELD_BACK) == [opened]
     for seconds in (0, 5, 900):
         end_collection(demo, at=NOW - timedelta(hours=3), now=NOW + timedelta(seconds=seconds))
         judge(demo.pk, NOW + timedelta(seconds=seconds))
         assert told(target, timedelta(seconds=seconds)) == [opened, escalated]
     end_collection(demo, at=NOW, now=NOW)
     assert told(target) == [opened, escalated, closed]
+
+
+def test_old_data__that_is_read_within_the_wait__is_not_told(demo: Cluster, target: NotificationTarget) -> None:
+    end_collection(demo, [CollectorKind.GROUPS], at=NOW - timedelta(minutes=2), now=NOW)
+    assert open_finding(FindingKind.STALE).message_code == FindingCode.FACTS_OLD
+    end_collection(demo, [CollectorKind.GROUPS], at=NOW, now=NOW + timedelta(seconds=2))
+    assert not Finding.objects.filter(kind=FindingKind.STALE, closed_at=None).exists()
+    assert told(target, HELD_BACK) == []
 
 
 def test_pipeline__that_nobody_looks_at__has_its_clusters_judged_once(demo: Cluster) -> None:

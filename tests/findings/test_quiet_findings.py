@@ -167,6 +167,7 @@ def test_collection__that_ends_in_a_window_after_old_facts_were_told__escalates_
 ) -> None:
     end_collection(demo, [CollectorKind.CONFIGS], at=NOW - HOUR, now=NOW)
     expected = [(FindingKind.STALE, EventStep.OPENED)]
+    assert told(target, HELD_BACK) == expected
     quiet(demo, begins=NOW + MINUTE, length=2 * MINUTE)
     for minutes in (2, 3, 4):
         end_collection(demo, at=NOW - HOUR, now=NOW + minutes * MINUTE)
