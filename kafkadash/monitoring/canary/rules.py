@@ -120,7 +120,7 @@ def _judge_probe(broker: int, probe: PartitionProbe, after: PartitionMetadata | 
 
 
 def _wrote_record(broker: int, probe: PartitionProbe, after: PartitionMetadata) -> bool:
-    """Whether the record is known to be this broker's. Without epochs (before Kafka 2.1) leaders have to do."""
+    """Return whether this broker is known to have written the record; without epochs (before Kafka 2.1) by its lead."""
     same = probe.epoch is None or after.leader_epoch is None or probe.epoch == after.leader_epoch
     return after.leader == broker and same
 
