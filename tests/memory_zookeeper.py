@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from kafkadash.kafka.api import KafkaFailure, ZooKeeperConnection
-from kafkadash.kafka.znodes import CLUSTER_ID, ZNode, check_cluster
+from kafkadash.kafka.znodes import CLUSTER_ID, ChangeNotice, ZNode, check_cluster
 
 
 @dataclass
@@ -40,11 +40,12 @@ class MemoryZooKeeper:
         check_cluster(self, connection)
         yield self
 
-    def replace(self, znode: ZNode, data: bytes) -> bool:
+    def replace(self, znode: ZNode, data: bytes, notice: ChangeNotice) -> bool:
         known = self.znodes.get(znode.path)
         if known is None or known.version != znode.version:
             return False
         self.write(znode.path, json.loads(data))
+        self.write(f"{notice.prefix}{known.version:010}", json.loads(notice.data))
         return True
 
     def read(self, paths: Sequence[str]) -> Sequence[ZNode | None]:

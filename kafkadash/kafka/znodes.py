@@ -28,6 +28,7 @@ ELECT = "/admin/preferred_replica_election"
 DELETE = "/admin/delete_topics"
 BROKER_CONFIGS = "/config/brokers"
 TOPIC_CONFIGS = "/config/topics"
+CONFIG_CHANGES = "/config/changes"
 
 _LARGEST_INT = 2**31 - 1
 _LARGEST_LONG = 2**63 - 1
@@ -64,6 +65,14 @@ class ZNode:
     version: int
 
 
+@dataclass(frozen=True, slots=True)
+class ChangeNotice:
+    """Znode that tells brokers of a change; ZooKeeper appends a number to its ``prefix``."""
+
+    prefix: str
+    data: bytes
+
+
 class ZNodeReader(Protocol):
     """A session with the ensemble; every call returns or raises a KafkaFailure within the session's deadline."""
 
@@ -83,10 +92,10 @@ class ZNodeReader(Protocol):
 class ZNodeWriter(ZNodeReader, Protocol):
     """A session that may also write."""
 
-    def replace(self, znode: ZNode, data: bytes) -> bool:
-        """Replace what was read; False where somebody else wrote meanwhile.
+    def replace(self, znode: ZNode, data: bytes, notice: ChangeNotice) -> bool:
+        """Replace what was read and create the notice, both or neither; False where somebody else wrote meanwhile.
 
-        Raises WriteUnanswered where nobody knows whether it was done.
+        Raises NotAuthorized, and WriteUnanswered where nobody knows whether it was done.
         """
         ...
 
@@ -226,9 +235,10 @@ def read_absent_configs(session: ZNodeReader, brokers: Collection[int]) -> Mappi
 def remove_broker_configs(session: ZNodeWriter, broker: int, keys: Collection[str], controller: int | None) -> None:
     """Remove configs of a broker that is not registered, which reads them when it starts.
 
-    A live broker would need a notification, and is changed through Kafka. ``controller``: the one that Kafka names;
-    where ZooKeeper names another one, as during a migration to KRaft, nothing is written. Raises WriteRefused,
-    WriteUnanswered, and other KafkaFailures before anything was written.
+    A process that only lost its ZooKeeper session does not start again: it reads them on a notice like the one that
+    Kafka's AdminZkClient writes. Brokers delete a notice after 15 minutes. A live broker is changed through Kafka.
+    ``controller``: the one that Kafka names; where ZooKeeper names another one, as during a migration to KRaft, nothing
+    is written. Raises WriteRefused, WriteUnanswered, and other KafkaFailures before anything was written.
     """
     registered, path = f"{BROKERS}/{broker}", f"{BROKER_CONFIGS}/{broker}"
     elected, alive, configs = session.read([CONTROLLER, registered, path])
@@ -241,7 +251,8 @@ def remove_broker_configs(session: ZNodeWriter, broker: int, keys: Collection[st
     if configs is None or not left.keys() & set(keys):
         return
     record = {**_record(configs), "config": {key: value for key, value in left.items() if key not in keys}}
-    if not session.replace(configs, json.dumps(record, separators=(",", ":")).encode()):
+    notice = ChangeNotice(f"{CONFIG_CHANGES}/config_change_", _pack({"version": 2, "entity_path": f"brokers/{broker}"}))
+    if not session.replace(configs, _pack(record), notice):
         raise WriteRefused(KafkaErrorCode.ZNODE_CHANGED, path=path)
     # A broker that registers later reads what was written; one that did meanwhile may have read it before. A controller
     # that took over meanwhile may have read all configs before, as that of KRaft does in a migration.
@@ -318,6 +329,10 @@ def parse_config(znode: ZNode) -> Mapping[str, str]:
     if not isinstance(config, dict):
         raise _unusable("config", znode.path)
     return {key: _short(value, "config", znode.path) for key, value in config.items()}
+
+
+def _pack(record: Mapping[str, Any]) -> bytes:
+    return json.dumps(record, separators=(",", ":")).encode()
 
 
 def _record(znode: ZNode) -> dict[str, Any]:

@@ -20,7 +20,21 @@ from typing import Any
 
 from kazoo.exceptions import BadVersionError, NoAuthError, NoNodeError
 from kazoo.protocol.connection import AUTH_XID
-from kazoo.protocol.serialization import Auth, Close, Connect, GetChildren, GetData, ReplyHeader, SetData, Sync
+from kazoo.protocol.serialization import (
+    Auth,
+    Close,
+    Connect,
+    Create,
+    GetChildren,
+    GetData,
+    MultiHeader,
+    ReplyHeader,
+    SetData,
+    Sync,
+    Transaction,
+    read_string,
+)
+from kazoo.security import READ_ACL_UNSAFE
 
 from kafkadash.core.host_names import HostUnresolved, resolve_host
 from kafkadash.kafka.api import (
@@ -33,7 +47,7 @@ from kafkadash.kafka.api import (
 )
 from kafkadash.kafka.connections import ssl_context, tls_reason
 from kafkadash.kafka.errors import KafkaErrorCode
-from kafkadash.kafka.znodes import WriteUnanswered, ZNode, ZNodeUnusable, check_cluster, is_text
+from kafkadash.kafka.znodes import ChangeNotice, WriteUnanswered, ZNode, ZNodeUnusable, check_cluster, is_text
 
 MOST_ANSWER_BYTES = 32_000_000
 """A list of all topics is the largest answer; a znode has at most 1 MB (jute.maxbuffer) unless its servers say more."""
@@ -41,6 +55,10 @@ _SESSION_MS = 10_000
 _AT_ONCE = 200  # questions on their way
 _GOODBYE_S = 0.5
 _HEADER_BYTES = 4
+_REFUSALS = frozenset({BadVersionError.code, NoNodeError.code, NoAuthError.code})
+_SEQUENTIAL = 2  # CreateMode.PERSISTENT_SEQUENTIAL
+_ERROR = -1  # ZooDefs.OpCode.error
+_ERROR_BYTES, _STAT_BYTES = 4, 68
 
 
 class ServerRefused(KafkaFailure):
@@ -137,23 +155,30 @@ class ZooKeeperSession:
     def extend(self, seconds: float) -> None:
         self.until = time.monotonic() + seconds
 
-    def replace(self, znode: ZNode, data: bytes) -> bool:
-        """Once it is sent, whatever keeps the answer from us leaves it open whether it was done."""
-        request = SetData(self._full(znode.path), data, znode.version)
+    def replace(self, znode: ZNode, data: bytes, notice: ChangeNotice) -> bool:
+        """Once it is sent, whatever keeps the answer from us leaves it open whether it was done.
+
+        Brokers may delete the notice as their right to that belongs to its parent; nobody may change it.
+        """
+        paths = (self._full(znode.path), self._full(notice.prefix))
+        write = SetData(paths[0], data, znode.version)
+        request = Transaction((write, Create(paths[1], notice.data, READ_ACL_UNSAFE, _SEQUENTIAL)))
         xid = self._next_xid()
         message = _pack_request(request, xid)
         self._left()
         try:
             self._send(message)
             answer = self._receive()
-            header, _ = ReplyHeader.deserialize(answer, 0)
-        except (KafkaFailure, struct.error):
+            header, offset = ReplyHeader.deserialize(answer, 0)
+            errors = _parts_errors(answer, offset) if header.err == 0 else [header.err]
+        except (KafkaFailure, struct.error, ValueError):
             raise WriteUnanswered(KafkaErrorCode.ZOOKEEPER_LOST, address=self.address) from None
-        if header.xid != xid or header.err not in {0, BadVersionError.code, NoNodeError.code, NoAuthError.code}:
+        refused = next(((error, path) for error, path in zip(errors, paths, strict=False) if error in _REFUSALS), None)
+        if header.xid != xid or (errors and not refused):
             raise WriteUnanswered(KafkaErrorCode.ZOOKEEPER_LOST, address=self.address)
-        if header.err == NoAuthError.code:
-            raise NotAuthorized(KafkaErrorCode.ZNODE_PROTECTED, path=self._full(znode.path))
-        return bool(header.err == 0)
+        if refused and refused[0] == NoAuthError.code:
+            raise NotAuthorized(KafkaErrorCode.ZNODE_PROTECTED, path=refused[1])
+        return not refused
 
     def close(self) -> None:
         """End the session at once rather than by its time-out, as far as the server takes it."""
@@ -320,3 +345,26 @@ class ZooKeeperSession:
 
 def _pack_request(request: Any, xid: int) -> bytes:
     return struct.pack("!ii", xid, request.type) + bytes(request.serialize())
+
+
+def _parts_errors(answer: bytes, offset: int) -> list[int]:
+    """Errors of the two parts of a transaction; none where both were done.
+
+    ZooKeeper does all or nothing: the part that was refused has the reason, the others have OK or a marker. Raises
+    ValueError and struct.error where the answer is no such answer.
+    """
+    errors: list[int] = []
+    for part in (SetData, Create):
+        header, offset = MultiHeader.deserialize(answer, offset)
+        if header.done or header.type not in {part.type, _ERROR}:
+            raise ValueError(header.type)
+        if header.type == _ERROR:
+            errors += struct.unpack_from("!i", answer, offset)
+            offset += _ERROR_BYTES
+        elif part is SetData:
+            offset += _STAT_BYTES
+        else:
+            _, offset = read_string(answer, offset)
+    if len(errors) == 1 or not MultiHeader.deserialize(answer, offset)[0].done:
+        raise ValueError(errors)
+    return errors

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 from kazoo.client import KazooClient
+from kazoo.exceptions import NoAuthError
 from kazoo.security import make_digest_acl
 
 from kafkadash.clusters.models import Cluster, ClusterMode
@@ -27,7 +28,7 @@ from kafkadash.kafka.api import (
 from kafkadash.kafka.connect import close_all
 from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.mutations import WireClient
-from kafkadash.kafka.znodes import OtherZooKeeper, ZooKeeperFacts
+from kafkadash.kafka.znodes import ChangeNotice, OtherZooKeeper, ZooKeeperFacts
 from kafkadash.kafka.zookeeper import open_session
 from kafkadash.monitoring import collection
 from kafkadash.monitoring.collectors import to_utc
@@ -238,20 +239,23 @@ def _moving(zookeeper: ZooKeeperBackend, topic: str) -> list[OngoingReassignment
     return [row for row in zookeeper.reassignments() if row.topic == topic]
 
 
-def test_the_throttle_of_a_broker_that_is_down_is_removed(
+@pytest.mark.parametrize("way", ["stopped", "fenced"])
+def test_the_throttle_of_a_broker_that_is_away_is_removed(
     zookeeper: ZooKeeperBackend,
     raw_client: KazooClient,
     connection: ZooKeeperConnection,
     connect: Callable[[ClusterConnection], WireClient],
+    way: str,
 ) -> None:
-    """The broker starts without it; its other configs stay."""
+    """The broker starts without it, or drops it when it goes on; its other configs stay."""
     away = next(broker for broker in zookeeper.broker_ids if broker != zookeeper.controller())
     kept, rate = "log.retention.ms", "follower.replication.throttled.rate"
     zookeeper.set_config(away, kept, "98765432")
     zookeeper.set_config(away, rate, "100000")
+    wait_until(lambda: rate in zookeeper.configs(away), "the broker applies the rate")
     resource = ConfigResource.broker(away)
     removal = [ConfigChange(resource, rate, ConfigOperation.DELETE)]
-    with zookeeper.stopped(away):
+    with getattr(zookeeper, way)(away):
         wait_until(lambda: not raw_client.exists(f"{znodes.BROKERS}/{away}"), "its session ends")
         other = connect(replace(zookeeper.connection, key="other", zookeeper=replace(connection, chroot="/none")))
         with pytest.raises(KafkaUnreachable):
@@ -262,10 +266,38 @@ def test_the_throttle_of_a_broker_that_is_down_is_removed(
             assert (changed.done, changed.refused, changed.lost) == (frozenset({resource}), {}, {})
         path = f"{znodes.BROKER_CONFIGS}/{away}"
         assert json.loads(raw_client.get(path)[0]) == {"version": 1, "config": {kept: "98765432"}}
-    configs = zookeeper.configs(away)
-    assert rate not in configs
-    assert configs[kept][0] == "98765432"
+    wait_until(lambda: rate not in zookeeper.configs(away), "the broker drops the rate")
+    assert zookeeper.configs(away)[kept][0] == "98765432"
     zookeeper.set_config(away, kept, None)
+
+
+def test_a_write_that_is_refused_changes_nothing(
+    raw_client: KazooClient, connection: ZooKeeperConnection, topic_name: str
+) -> None:
+    root = f"/{topic_name}"
+    raw_client.create(root, b"old")
+    raw_client.create(f"{root}/ours", b"")
+    raw_client.create(f"{root}/protected", b"", acl=[make_digest_acl("writer", "s3cret", all=True)])
+    refusals = [(f"{root}/protected", f"{root}/ours/n_"), (root, f"{root}/protected/n_")]
+    with open_session(connection, deadline=DEADLINE_S) as session:
+        [found] = session.read([root])
+        assert found is not None
+        for written, prefix in refusals:
+            with raises_code(KafkaErrorCode.ZNODE_PROTECTED, NotAuthorized):
+                session.replace(replace(found, path=written), b"new", ChangeNotice(prefix, b"{}"))
+        missing = ChangeNotice(f"{root}/nowhere/n_", b"{}")
+        assert not session.replace(found, b"new", missing)
+        assert not session.replace(replace(found, version=5), b"new", ChangeNotice(f"{root}/ours/n_", b"{}"))
+        assert raw_client.get(root)[0] == b"old"
+        assert raw_client.get_children(f"{root}/ours") == []
+        assert session.replace(found, b"new", ChangeNotice(f"{root}/ours/n_", b"told"))
+    assert raw_client.get(root)[0] == b"new"
+    [notice] = raw_client.get_children(f"{root}/ours")
+    assert raw_client.get(f"{root}/ours/{notice}")[0] == b"told"
+    with pytest.raises(NoAuthError):
+        raw_client.set(f"{root}/ours/{notice}", b"")
+    for path in (f"{root}/ours/{notice}", f"{root}/ours", f"{root}/protected", root):
+        raw_client.delete(path)
 
 
 def test_chroots_other_clusters_and_acls(

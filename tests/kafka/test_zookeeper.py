@@ -29,7 +29,7 @@ from kafkadash.kafka.api import (
     ZooKeeperConnection,
 )
 from kafkadash.kafka.errors import KafkaErrorCode
-from kafkadash.kafka.znodes import OtherZooKeeper, WriteRefused, WriteUnanswered, ZNode, ZNodeUnusable
+from kafkadash.kafka.znodes import ChangeNotice, OtherZooKeeper, WriteRefused, WriteUnanswered, ZNode, ZNodeUnusable
 from kafkadash.kafka.zookeeper import ServerRefused, open_session
 from tests.contract.certificates import new_authority, server_context
 from tests.memory_zookeeper import MemoryZooKeeper
@@ -150,6 +150,9 @@ class TestConfigsOfABrokerThatIsAway:
 
     def test_lose_the_named_ones_alone__and_once(self, zookeeper: MemoryZooKeeper) -> None:
         assert self.remove(zookeeper) == {OTHER: "7"}
+        [notice] = zookeeper.children(znodes.CONFIG_CHANGES)
+        data = zookeeper.znodes[f"{znodes.CONFIG_CHANGES}/{notice}"].data
+        assert json.loads(data) == {"version": 2, "entity_path": "brokers/3"}
         version = zookeeper.znodes[f"{znodes.BROKER_CONFIGS}/3"].version
         assert self.remove(zookeeper) == {OTHER: "7"}
         assert zookeeper.znodes[f"{znodes.BROKER_CONFIGS}/3"].version == version
@@ -195,9 +198,9 @@ class TestConfigsOfABrokerThatIsAway:
     ) -> None:
         replace = zookeeper.replace
 
-        def interrupted(znode: ZNode, data: bytes) -> bool:
+        def interrupted(znode: ZNode, data: bytes, notice: ChangeNotice) -> bool:
             zookeeper.write(written, {"version": 1, "config": {}})
-            return replace(znode, data)
+            return replace(znode, data, notice)
 
         monkeypatch.setattr(zookeeper, "replace", interrupted)
         with raises_code(code, kind):
@@ -206,6 +209,9 @@ class TestConfigsOfABrokerThatIsAway:
 
 SESSION = struct.pack("!iiqi", 0, 4000, 77, 16) + b"\0" * 16 + b"\0"
 STAT = struct.pack("!qqqqiiiqiiq", 7, 9, 1000, 2000, 3, 0, 0, 0, 2, 0, 9)
+END = struct.pack("!iBi", -1, 1, -1)  # of a transaction
+DONE = struct.pack("!iBi", 5, 0, 0) + STAT + struct.pack("!iBi", 1, 0, 0) + struct.pack("!i", 2) + b"/n" + END
+NOTICE = ChangeNotice("/config/changes/config_change_", b"{}")
 NO_NODE, NO_AUTH, MARSHALLING = -101, -102, -5
 
 
@@ -216,6 +222,11 @@ def reply(xid: int, body: bytes = b"", error: int = 0) -> bytes:
 
 def data_reply(xid: int, content: bytes) -> bytes:
     return reply(xid, struct.pack("!i", len(content)) + content + STAT)
+
+
+def refused(*errors: int) -> bytes:
+    """Answer to a transaction that was refused: an error for each part."""
+    return b"".join(struct.pack("!iBii", -1, 0, error, error) for error in errors) + END
 
 
 @contextmanager
@@ -302,7 +313,19 @@ def drip(client: socket.socket) -> None:
 
 class TestServers:
     @pytest.mark.parametrize(
-        "answer", [lambda xid: reply(xid + 1), lambda xid: reply(xid, error=MARSHALLING), lambda _: b""], ids=range(3)
+        "answer",
+        [
+            lambda xid: reply(xid + 1, DONE),
+            lambda xid: reply(xid, error=MARSHALLING),
+            lambda _: b"",
+            reply,
+            lambda xid: reply(xid, DONE[:-9]),
+            lambda xid: reply(xid, END),
+            lambda xid: reply(xid, refused(0, 0)),
+            lambda xid: reply(xid, refused(MARSHALLING, -2)),
+            lambda xid: reply(xid, DONE[:77] + refused(-103, -2)[13:]),
+        ],
+        ids=range(9),
     )
     def test_whose_answer_to_a_write_tells_nothing__leave_it_open(self, answer: Callable[[int], bytes]) -> None:
         with (
@@ -310,7 +333,35 @@ class TestServers:
             raises_code(KafkaErrorCode.ZOOKEEPER_LOST, WriteUnanswered),
             open_session(ZooKeeperConnection((address,)), deadline=0.5) as session,
         ):
-            session.replace(znode("/config/brokers/3", {}), b"{}")
+            session.replace(znode("/config/brokers/3", {}), b"{}", NOTICE)
+
+    @pytest.mark.parametrize(
+        ("parts", "done"),
+        [
+            (DONE, True),
+            (refused(-103, -2), False),
+            (refused(0, -101), False),
+        ],
+        ids=["done", "changed", "no-folder"],
+    )
+    def test_that_answer_a_write__tell_whether_it_was_done(self, parts: bytes, done: bool) -> None:
+        with (
+            serving(answering(identify, lambda xid: reply(xid, parts))) as address,
+            open_session(ZooKeeperConnection((address,)), deadline=2) as session,
+        ):
+            assert session.replace(znode("/config/brokers/3", {}), b"{}", NOTICE) is done
+
+    @pytest.mark.parametrize(
+        ("parts", "path"),
+        [(refused(-102, -2), "/config/brokers/3"), (refused(0, -102), "/config/changes/config_change_")],
+    )
+    def test_whose_acl_forbids_a_write__name_the_path(self, parts: bytes, path: str) -> None:
+        with (
+            serving(answering(identify, lambda xid: reply(xid, parts))) as address,
+            open_session(ZooKeeperConnection((address,)), deadline=2) as session,
+            raises_code(KafkaErrorCode.ZNODE_PROTECTED, NotAuthorized, path=path),
+        ):
+            session.replace(znode("/config/brokers/3", {}), b"{}", NOTICE)
 
     @pytest.mark.parametrize(
         ("answer", "code", "kind"),

@@ -170,6 +170,7 @@ def topics_call(connection: ZooKeeperConnection) -> CheckedCall:
 
 def write_call(connection: ZooKeeperConnection, raw: KazooClient) -> CheckedCall:
     path, values = "/faults", iter(range(1 << 40))
+    notice = znodes.ChangeNotice(f"{path}/notice_", b"{}")
     raw.create(path, b"")
 
     def ask() -> Mapping[Any, Any]:
@@ -179,7 +180,7 @@ def write_call(connection: ZooKeeperConnection, raw: KazooClient) -> CheckedCall
             with open_session(connection, deadline=DEADLINE_S) as session:
                 [znode] = session.read([path])
                 assert znode is not None
-                outcome = "done" if session.replace(znode, value) else "refused"
+                outcome = "done" if session.replace(znode, value, notice) else "refused"
         except WriteUnanswered:
             outcome = "lost"
         except KafkaFailure:
