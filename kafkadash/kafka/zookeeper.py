@@ -173,7 +173,9 @@ class ZooKeeperSession:
             errors = _parts_errors(answer, offset) if header.err == 0 else [header.err]
         except (KafkaFailure, struct.error, ValueError):
             raise WriteUnanswered(KafkaErrorCode.ZOOKEEPER_LOST, address=self.address) from None
-        refused = next(((error, path) for error, path in zip(errors, paths, strict=False) if error in _REFUSALS), None)
+        refused = next(
+            ((number, path) for number, path in zip(errors, paths, strict=False) if number in _REFUSALS), None
+        )
         if header.xid != xid or (errors and not refused):
             raise WriteUnanswered(KafkaErrorCode.ZOOKEEPER_LOST, address=self.address)
         if refused and refused[0] == NoAuthError.code:

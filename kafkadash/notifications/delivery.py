@@ -24,6 +24,7 @@ from kafkadash.accounts.models import User
 from kafkadash.clusters.secrets import SecretError
 from kafkadash.core import leases
 from kafkadash.core.messages import CodedMessage, coded, first_names, message_columns, message_part
+from kafkadash.notifications.apprise_services import send_to_service
 from kafkadash.notifications.errors import DeliveryErrorCode, NotificationCode
 from kafkadash.notifications.guarded_http import DeliveryFailed, ReceiverAnswer, clean_answer, post
 from kafkadash.notifications.mail import MAIL_SECONDS, AddressesRefused
@@ -284,6 +285,8 @@ def _send(
         case TargetKind.PAGERDUTY:
             body = write_pagerduty(content, target.address, _find_incident(target, message, events))
             url = settings.PAGERDUTY_URL
+        case TargetKind.APPRISE:
+            return send_to_service(target.address, content)
         case _:
             return _send_mail(target, content)
     networks = [ipaddress.ip_network(text) for text in settings.NOTIFICATION_NETWORKS]

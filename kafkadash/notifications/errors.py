@@ -34,12 +34,15 @@ class DeliveryErrorCode(StrEnum):
     MAIL_FAILED = "receiver-mail-failed"
     ADDRESSES_REFUSED = "receiver-addresses-refused"
     FAULT = "receiver-fault"
-    SECRET_UNREADABLE = "receiver-secret-unreadable"  # noqa: S105
 
     # Forms
     URL_WRONG = "receiver-url-wrong"
     URL_UNENCRYPTED = "receiver-url-unencrypted"
     URL_OF_SERVICE = "receiver-url-of-service"
+    SERVICE_UNKNOWN = "receiver-service-unknown"
+    SERVICE_URL_WRONG = "receiver-service-url-wrong"
+    SERVICE_OPTION = "receiver-service-option"
+    SERVICE_SEVERAL = "receiver-service-several"
     KEY_WRONG = "receiver-key-wrong"
     MAIL_WRONG = "receiver-mail-wrong"
     MAIL_NOT_SET = "receiver-mail-not-set"

@@ -9,6 +9,7 @@ from django import forms
 from kafkadash.accounts.errors import form_error
 from kafkadash.clusters.forms import SettingsForm, TimeZoneField
 from kafkadash.clusters.models import Cluster
+from kafkadash.notifications.apprise_services import SERVICE_NAMES
 from kafkadash.notifications.errors import DeliveryErrorCode
 from kafkadash.notifications.kinds import known_kinds
 from kafkadash.notifications.models import TargetKind
@@ -32,6 +33,7 @@ _ADDRESS_HINTS = {
     TargetKind.TEAMS: "URL of a workflow that posts to a channel when a webhook request is received.",
     TargetKind.PAGERDUTY: "Integration key of an Events API V2 integration.",
     TargetKind.EMAIL: "E-mail addresses, comma-separated.",
+    TargetKind.APPRISE: f"URL as Apprise writes it, for one recipient of {', '.join(SERVICE_NAMES)}.",
 }
 
 
@@ -50,6 +52,7 @@ class ReceiverForm(SettingsForm):
         self.fields["address"].label = {
             TargetKind.PAGERDUTY: "Integration key",
             TargetKind.EMAIL: "E-mail addresses",
+            TargetKind.APPRISE: "Apprise URL",
         }.get(kind, "URL")
 
     def clean_name(self) -> str:

@@ -54,15 +54,22 @@ DELIVERY_MESSAGES: Mapping[Code, MessageTemplate] = {
     Code.FAULT: MessageTemplate(
         "kafkadash could not send the message because of a fault of its own.", "See the logs of worker-notify."
     ),
-    Code.SECRET_UNREADABLE: MessageTemplate(
-        "The stored address cannot be decrypted.", "Enter it again, or restore the key in FIELD_KEYS."
-    ),
     # Forms
     Code.URL_WRONG: MessageTemplate("This is no usable URL.", "Enter one that begins with https://, with a host."),
     Code.URL_UNENCRYPTED: MessageTemplate(
         "The URL is not encrypted.", "Use https://. Only networks in NOTIFICATION_NETWORKS may be sent to by http://."
     ),
     Code.URL_OF_SERVICE: MessageTemplate("{host} is no host of {service}.", "Copy the URL from {service}."),
+    Code.SERVICE_UNKNOWN: MessageTemplate(
+        "This is no Apprise URL of a service that kafkadash sends to.", "Enter one of {services:names}."
+    ),
+    Code.SERVICE_URL_WRONG: MessageTemplate(
+        "Apprise cannot use this URL for {service}.", "Write it as the documentation of Apprise shows it."
+    ),
+    Code.SERVICE_OPTION: MessageTemplate("kafkadash does not pass on the option {option} to {service}.", "Remove it."),
+    Code.SERVICE_SEVERAL: MessageTemplate(
+        "The URL has several recipients of {service}.", "Enter one here, and add a receiver for each of the others."
+    ),
     Code.KEY_WRONG: MessageTemplate(
         "This is no integration key.", "Copy the key of 32 characters of an Events API V2 integration."
     ),

@@ -23,6 +23,7 @@ class TargetKind(models.TextChoices):
     TEAMS = "teams", "Microsoft Teams"
     PAGERDUTY = "pagerduty", "PagerDuty"
     EMAIL = "email", "E-mail"
+    APPRISE = "apprise", "Other service"
 
 
 class EventSubject(models.TextChoices):
@@ -61,7 +62,8 @@ class MessageState(models.TextChoices):
 class NotificationTarget(models.Model):
     """Receiver of notifications, with a lease by which one worker at a time sends to it.
 
-    ``address`` is a URL, PagerDuty's routing key, or e-mail addresses; ``shown`` is the part of it that is no secret.
+    ``address`` is a URL, PagerDuty's routing key, e-mail addresses, or a URL for Apprise; ``shown`` is the part of
+    it that is no secret.
     ``failing_since``: the first of the failed tries since the last message that was accepted, for all its addresses.
     """
 

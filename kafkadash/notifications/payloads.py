@@ -9,8 +9,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import html
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -108,6 +109,35 @@ class MessageContent:
         return min(opened, key=lambda state: HealthState(state).severity).upper() if opened else "CLOSED"
 
 
+@dataclass(frozen=True, slots=True)
+class TextStyle:
+    """Form in which a service shows a text as it is. ``most``: characters of a body, ``title``: of a title, or 0.
+
+    ``quote`` keeps a text from becoming markup, a mention or a link between ``begin`` and ``end``.
+    """
+
+    most: int
+    title: int
+    begin: str
+    end: str
+    quote: Callable[[str], str]
+
+    @classmethod
+    def fenced(cls, most: int) -> TextStyle:
+        """Code block of Markdown. Google Chat has no rule for mentions such as <users/all> in it."""
+        return cls(most, 0, "```\n", "\n```", lambda text: text.replace("```", "\N{PRIME}" * 3).replace("<", "‹"))
+
+    @classmethod
+    def html(cls, most: int) -> TextStyle:
+        """Preformatted HTML; characters count as they are shown."""
+        return cls(most, 0, "<pre>", "</pre>", html.escape)
+
+    @classmethod
+    def plain(cls, most: int, *, title: int) -> TextStyle:
+        """Plain text, in which an address is a link all the same."""
+        return cls(most, title, "", "", lambda text: text.replace("://", "∶//"))
+
+
 def write_webhook(content: MessageContent, key: str, sent_at: datetime) -> tuple[bytes, dict[str, str]]:
     """Return body and headers, signed as Standard Webhooks does: HMAC-SHA256 of id, time and body.
 
@@ -196,6 +226,28 @@ def write_pagerduty(content: MessageContent, routing_key: str, incident: str) ->
         }
         event["links"] = [{"href": url, "text": title} for title, url in _list_links(content)]
     return _pack(event)
+
+
+def write_text(content: MessageContent, style: TextStyle) -> tuple[str, str]:
+    """Return title and body for a service that takes a text; the title is empty where the body has it.
+
+    Only addresses of kafkadash are outside of what the style quotes.
+    """
+    title = content.headline if style.title else ""
+    lines: list[str] = []
+    for event in content.events[:MOST_LISTED]:
+        if not title or len(content.events) > 1:
+            lines.append(event.headline)
+        lines += [event.long_text, f"{event.occurred_at:%Y-%m-%d %H:%M:%S} UTC", ""]
+    if not title and len(content.events) > 1:
+        lines = [content.headline, "", *lines]
+    lines += filter(None, [_count_more(content)])
+    links = "".join(f"\n{name}: {url}" for name, url in _list_links(content))
+    text = "\n".join(lines).strip()
+    room = style.most - len(links) - len(style.begin) - len(style.end)
+    if len(text) > room:
+        text = f"{text[: room - 1]}…"
+    return title[: style.title], f"{style.begin}{style.quote(text)}{style.end}{links}"
 
 
 def write_mail(content: MessageContent) -> tuple[str, str]:

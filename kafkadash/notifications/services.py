@@ -19,6 +19,7 @@ from django.http import HttpRequest
 from kafkadash.accounts.models import User
 from kafkadash.accounts.services import record
 from kafkadash.core.errors import FieldRefused
+from kafkadash.notifications.apprise_services import ServiceRefused, check_service_url
 from kafkadash.notifications.errors import DeliveryErrorCode
 from kafkadash.notifications.guarded_http import DeliveryFailed, Network, check_literal_host
 from kafkadash.notifications.models import NotificationRoute, NotificationTarget, TargetKind
@@ -45,6 +46,8 @@ def check_address(kind: str, address: str) -> str:
             return f"key …{address[-4:]}"
         case TargetKind.EMAIL:
             return _check_mail(address)
+        case TargetKind.APPRISE:
+            return _check_service(address)
         case _:
             return _check_url(kind, address)
 
@@ -59,6 +62,13 @@ def _check_mail(address: str) -> str:
         except ValidationError:
             raise ReceiverRefused("address", DeliveryErrorCode.MAIL_WRONG, address=part[:80]) from None
     return ", ".join(parts)[:255]
+
+
+def _check_service(address: str) -> str:
+    try:
+        return check_service_url(address)
+    except ServiceRefused as refused:
+        raise ReceiverRefused("address", refused.message) from None
 
 
 def _check_url(kind: str, address: str) -> str:

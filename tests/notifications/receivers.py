@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qsl
 
 
 class Answering(Enum):
@@ -37,7 +38,7 @@ class ReceivedTry:
 
 @dataclass
 class LocalReceiver:
-    """``requests``: headers and JSON of what arrived. ``answers``: status and body of the next ones.
+    """``requests``: headers and what arrived, JSON or a form. ``answers``: status and body of the next ones.
 
     Requests after these are answered as ``answering`` says.
 
@@ -68,7 +69,8 @@ def local_receiver(tls: ssl.SSLContext | None = None) -> Iterator[LocalReceiver]
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
-            document = json.loads(body)
+            is_form = "form" in self.headers.get("content-type", "")
+            document = dict(parse_qsl(body.decode())) if is_form else json.loads(body)
             receiver.bodies.append(body)
             receiver.requests.append(({name.lower(): value for name, value in self.headers.items()}, document))
             accepted = self._answer()

@@ -7,14 +7,17 @@ from django.test import Client
 from pytest_django.fixtures import Settings
 
 from kafkadash.accounts.models import AuditEvent
-from kafkadash.clusters.models import Role
+from kafkadash.clusters.models import Cluster, Role
 from kafkadash.core.errors import RequestErrorCode
 from kafkadash.notifications.errors import DeliveryErrorCode as Code
+from kafkadash.notifications.forms import RouteForm
 from kafkadash.notifications.models import NotificationRoute, NotificationTarget, TargetKind
 from kafkadash.notifications.rules import SentChanges
+from kafkadash.notifications.services import ReceiverRefused
 from tests.conftest import new_user, signed_in
 from tests.notifications.conftest import MakeTarget, Tell
 from tests.pages.conftest import Page
+from tests.raised_codes import raises_code
 
 pytestmark = pytest.mark.django_db
 LIST = "/settings/notifications/"
@@ -47,6 +50,8 @@ def add(admin: Client, kind: TargetKind, address: str, name: str = "on-call") ->
         (TargetKind.SLACK, "https://hooks.example.com/", Code.URL_OF_SERVICE),
         (TargetKind.PAGERDUTY, "https://events.pagerduty.com", Code.KEY_WRONG),
         (TargetKind.EMAIL, "a@example.com", Code.MAIL_NOT_SET),
+        (TargetKind.APPRISE, "https://discord.com/api/webhooks/1/x", Code.SERVICE_UNKNOWN),
+        (TargetKind.APPRISE, "discord://4174216298/key?verify=no", Code.SERVICE_OPTION),
     ],
 )
 def test_an_address_that_cannot_be_used_is_refused(admin: Client, kind: TargetKind, address: str, code: Code) -> None:
@@ -79,6 +84,14 @@ def test_a_receiver_is_added_with_a_route_and_never_shown_again(admin: Client) -
     assert target.routes.count() == 1
     event = AuditEvent.objects.get(action="receiver.added")
     assert "s3cret" not in str(event.after)
+
+
+def test_a_service_of_apprise_is_added_by_its_name_alone(admin: Client) -> None:
+    assert "Discord" in admin.get(f"{LIST}new/apprise/").content.decode()
+    assert add(admin, TargetKind.APPRISE, "discord://4174216298/JHMHI8qBe7bk2ZwO5U711o3dVjs") is None
+    target = NotificationTarget.objects.get()
+    assert (target.kind, target.shown, target.routes.count()) == (TargetKind.APPRISE, "Discord", 1)
+    assert "JHMHI8qBe7bk2ZwO5U711o3dVjs" not in admin.get(f"{LIST}{target.pk}/").content.decode()
 
 
 def test_a_route_is_added_and_removed(admin: Client, make_target: MakeTarget) -> None:
@@ -115,6 +128,15 @@ def test_a_route_that_cannot_be_is_refused(
     page = Page(admin.post(f"{LIST}{target.pk}/routes/", form).content.decode())
     assert page.tells(code)
     assert target.routes.count() == 1
+
+
+def test_a_route_of_a_cluster_that_is_removed_meanwhile_is_refused(db: None) -> None:
+    cluster = Cluster.objects.create(name="orders", slug="orders")
+    form = RouteForm({"cluster": str(cluster.pk), "findings": "on"})
+    assert form.is_valid()
+    cluster.delete()
+    with raises_code(Code.CLUSTER_UNKNOWN, ReceiverRefused):
+        form.columns()
 
 
 def test_the_key_is_shown_once(admin: Client, make_target: MakeTarget) -> None:

@@ -95,6 +95,10 @@ CATALOGUES = {
         "maintenance.errors:MaintenanceErrorCode",
         "maintenance.messages:MAINTENANCE_MESSAGES",
     ),
+    "Notifications: receivers, routes and deliveries": (
+        "notifications.errors:DeliveryErrorCode",
+        "notifications.messages:DELIVERY_MESSAGES",
+    ),
     "The timeline": ("timeline.errors:TimelineErrorCode", "timeline.messages:TIMELINE_ERROR_MESSAGES"),
     "Findings": ("findings.errors:OnCallErrorCode", "findings.messages:ONCALL_MESSAGES"),
     "The demo": ("devtools.errors:DemoErrorCode", "devtools.messages:DEMO_MESSAGES"),
@@ -128,6 +132,7 @@ def whole_page() -> str:
     from kafkadash.group_changes.messages import GROUP_CHANGE_MESSAGES
     from kafkadash.monitoring.messages import CANARY_MESSAGES, TRANSACTION_MESSAGES
     from kafkadash.move_cancels.messages import CANCEL_MESSAGES
+    from kafkadash.notifications.messages import NOTIFICATION_MESSAGES
     from kafkadash.short_runs.messages import ITEM_MESSAGES, SHORT_RUN_MESSAGES
     from kafkadash.throttle_removal.messages import REMOVAL_MESSAGES
     from kafkadash.topic_rules.messages import RULE_MESSAGES
@@ -139,6 +144,7 @@ def whole_page() -> str:
         message_section("Changes: parts of the risk score", RISK_MESSAGES),
         finding_section("Findings: what is wrong with a cluster", FINDING_MESSAGES),
         message_section("Findings: what is said besides", FINDING_NOTE_MESSAGES),
+        message_section("Notifications: their texts", NOTIFICATION_MESSAGES),
         message_section("Runs: why a run waits, stops or failed", RUN_MESSAGES),
         message_section("Moves: reasons of their states", ROW_MESSAGES),
         message_section("Moves in flight: causes of missing progress", STUCK_MESSAGES),

@@ -178,7 +178,8 @@ def test_reading__broker_is_down_in_zookeeper_mode__is_that_of_its_znode(
 ) -> None:
     ensemble = MemoryZooKeeper()
     ensemble.write(znodes.CONTROLLER, {"version": 1, "brokerid": 2})
-    config = ensemble.write(f"{znodes.BROKER_CONFIGS}/1", {"version": 1, "config": {LEADER_RATE: "10000000"}})
+    config = f"{znodes.BROKER_CONFIGS}/1"
+    ensemble.write(config, {"version": 1, "config": {LEADER_RATE: "10000000"}})
     monkeypatch.setattr(znode_rates, "open_zookeeper", ensemble.open)
     Cluster.objects.update(mode=ClusterMode.ZOOKEEPER, zookeeper="z:2181")
     cluster, items = Cluster.objects.get(), plan_removals(world.cluster, {}).items
@@ -190,7 +191,7 @@ def test_reading__broker_is_down_in_zookeeper_mode__is_that_of_its_znode(
         return read_removals(cluster, client, items, 5)[RATE_OF_1].state
 
     assert state() is ReadingState.READY
-    ensemble.replace(config, b'{"version":1,"config":{}}')
+    ensemble.write(config, {"version": 1, "config": {}})
     assert state() is ReadingState.REACHED
 
 
