@@ -33,7 +33,7 @@ _ADDRESS_HINTS = {
     TargetKind.TEAMS: "URL of a workflow that posts to a channel when a webhook request is received.",
     TargetKind.PAGERDUTY: "Integration key of an Events API V2 integration.",
     TargetKind.EMAIL: "E-mail addresses, comma-separated.",
-    TargetKind.APPRISE: f"URL as Apprise writes it, for one recipient of {', '.join(SERVICE_NAMES)}.",
+    TargetKind.APPRISE: f"URL as Apprise writes it, such as discord://ID/TOKEN. Services: {', '.join(SERVICE_NAMES)}.",
 }
 
 

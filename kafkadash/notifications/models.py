@@ -23,7 +23,7 @@ class TargetKind(models.TextChoices):
     TEAMS = "teams", "Microsoft Teams"
     PAGERDUTY = "pagerduty", "PagerDuty"
     EMAIL = "email", "E-mail"
-    APPRISE = "apprise", "Other service"
+    APPRISE = "apprise", "Apprise"
 
 
 class EventSubject(models.TextChoices):

@@ -140,6 +140,7 @@ SETTINGS = {
     "settings/notifications/new/<slug:service>/": [
         "/settings/notifications/new/webhook/",
         "/settings/notifications/new/email/",
+        "/settings/notifications/new/apprise/",
     ],
     "settings/notifications/<int:receiver>/": ["{receiver}"],
     "settings/clusters/<slug:slug>/": ["/settings/clusters/demo/", "/settings/clusters/never/"],

@@ -19,7 +19,7 @@ class Migration(migrations.Migration):
                     ("teams", "Microsoft Teams"),
                     ("pagerduty", "PagerDuty"),
                     ("email", "E-mail"),
-                    ("apprise", "Other service"),
+                    ("apprise", "Apprise"),
                 ],
                 max_length=16,
             ),
