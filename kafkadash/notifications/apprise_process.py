@@ -13,6 +13,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
 from typing import Any
 
 import apprise
@@ -103,7 +104,8 @@ def send_message(
 def answer_request() -> None:
     """Do what standard input asks for."""
     asked = json.load(sys.stdin)
-    answer = check_url(**asked) if asked.pop("act") == "check" else send_message(**asked)
+    with redirect_stdout(sys.stderr):  # a plugin may print
+        answer = check_url(**asked) if asked.pop("act") == "check" else send_message(**asked)
     json.dump(answer, sys.stdout)
 
 

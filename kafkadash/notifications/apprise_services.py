@@ -131,11 +131,11 @@ def _run_process(asked: Mapping[str, Any], service: str) -> dict[str, Any]:
             cwd=settings.BASE_DIR,
             env={name: os.environ[name] for name in _INHERITED if name in os.environ},
         )
+        answer: dict[str, Any] = json.loads(done.stdout)
     except subprocess.TimeoutExpired:
         raise DeliveryFailed(coded(DeliveryErrorCode.SLOW, host=service, seconds=PROCESS_SECONDS)) from None
-    except (OSError, subprocess.CalledProcessError) as error:
+    except (OSError, ValueError, subprocess.CalledProcessError) as error:
         # A URL and its secrets may be anywhere in what such a process writes.
         log.warning("notifications.apprise_failed", service=service, error=type(error).__name__)
         raise DeliveryFailed(coded(DeliveryErrorCode.FAULT)) from None
-    answer: dict[str, Any] = json.loads(done.stdout)
     return answer

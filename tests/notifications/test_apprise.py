@@ -145,14 +145,18 @@ class TestServices:
 
     @pytest.mark.parametrize(
         ("program", "code"),
-        [("import time; time.sleep(60)", Code.SLOW), ("raise SystemExit(1)", Code.FAULT)],
-        ids=["hangs", "fails"],
+        [
+            ("import time; time.sleep(60)", Code.SLOW),
+            ("raise SystemExit(1)", Code.FAULT),
+            ("print('no JSON')", Code.FAULT),
+        ],
+        ids=["hangs", "fails", "prints"],
     )
     def test_whose_process_does_not_answer__fail_in_time(
         self, make_target: MakeTarget, tell: Tell, monkeypatch: pytest.MonkeyPatch, program: str, code: Code
     ) -> None:
         monkeypatch.setattr(apprise_services, "COMMAND", (sys.executable, "-c", program))
-        monkeypatch.setattr(apprise_services, "PROCESS_SECONDS", 0.5)
+        monkeypatch.setattr(apprise_services, "PROCESS_SECONDS", 2)
         target = make_target(URLS["discord"][1], TargetKind.APPRISE)
         tell()
         message = send(target)
