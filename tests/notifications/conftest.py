@@ -10,6 +10,7 @@ from pytest_django.fixtures import Settings
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import coded
 from kafkadash.findings.kinds import FindingCode, FindingKind
+from kafkadash.notifications import apprise_services
 from kafkadash.notifications.models import (
     EventStep,
     EventSubject,
@@ -24,6 +25,13 @@ from tests.notifications.receivers import LocalReceiver, local_receiver
 
 MakeTarget = Callable[..., NotificationTarget]
 Tell = Callable[..., NotificationEvent]
+
+
+@pytest.fixture(autouse=True)
+def patient_apprise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process may start slowly beside other tests."""
+    monkeypatch.setattr(apprise_services, "PROCESS_SECONDS", 60)
+    monkeypatch.setattr(apprise_services, "HTTP_SECONDS", 30)
 
 
 @pytest.fixture
