@@ -730,11 +730,11 @@ def test_what_is_wrong_is_said_at_its_field(
 @pytest.mark.parametrize("pattern", ["(a+)+b", "(a|a)*b", "(a*)*b", "(.*a){30}b", "(a|aa)+$b"])
 def test_one_that_would_never_end_is_ended(named: Cluster, pattern: str) -> None:
     TopicFactory.create(cluster=named, name=LONG)
-    before = time.process_time()
+    before = time.thread_time()
     with raises_code(ReassignmentErrorCode.PATTERN_TOO_SLOW, BadChoice, seconds=CPU_S) as bad:
         count_choice(named, (), pattern, "")
     assert bad.value.field == "pattern"
-    assert time.process_time() - before < 1, "this process itself does not match"
+    assert time.thread_time() - before < CPU_S, "this process itself does not match"
 
 
 def test_one_that_would_take_all_memory_is_ended(named: Cluster) -> None:
