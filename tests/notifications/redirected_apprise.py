@@ -18,7 +18,9 @@ _resolve, _connect = socket.getaddrinfo, httpcore.SyncBackend.connect_tcp
 
 
 def _resolve_service(host: str, *args: Any, **options: Any) -> Any:
-    return _resolve("127.0.0.1" if host == sys.argv[2] else host, *args, **options)
+    if host != sys.argv[2]:
+        raise socket.gaierror(socket.EAI_NONAME, "no such name")
+    return _resolve("127.0.0.1", *args, **options)
 
 
 def _connect_here(backend: httpcore.SyncBackend, host: str, _port: int, *args: Any, **options: Any) -> Any:
