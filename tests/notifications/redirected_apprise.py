@@ -18,7 +18,7 @@ _resolve, _connect = socket.getaddrinfo, httpcore.SyncBackend.connect_tcp
 
 
 def _resolve_service(host: str, *args: Any, **options: Any) -> Any:
-    if host != sys.argv[2]:
+    if host not in (sys.argv[2], "127.0.0.1"):
         raise socket.gaierror(socket.EAI_NONAME, "no such name")
     return _resolve("127.0.0.1", *args, **options)
 
