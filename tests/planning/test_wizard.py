@@ -734,7 +734,7 @@ def test_one_that_would_never_end_is_ended(named: Cluster, pattern: str) -> None
     with raises_code(ReassignmentErrorCode.PATTERN_TOO_SLOW, BadChoice, seconds=CPU_S) as bad:
         count_choice(named, (), pattern, "")
     assert bad.value.field == "pattern"
-    assert time.thread_time() - before < CPU_S, "this process itself does not match"
+    assert time.thread_time() - before < 1, "this process itself does not match"
 
 
 def test_one_that_would_take_all_memory_is_ended(named: Cluster) -> None:
