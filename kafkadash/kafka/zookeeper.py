@@ -170,7 +170,7 @@ class ZooKeeperSession:
             self._send(message)
             answer = self._receive()
             header, offset = ReplyHeader.deserialize(answer, 0)
-            errors = _parts_errors(answer, offset) if header.err == 0 else [header.err]
+            errors = _read_part_errors(answer, offset) if header.err == 0 else [header.err]
         except (KafkaFailure, struct.error, ValueError):
             raise WriteUnanswered(KafkaErrorCode.ZOOKEEPER_LOST, address=self.address) from None
         refused = next(
@@ -349,8 +349,8 @@ def _pack_request(request: Any, xid: int) -> bytes:
     return struct.pack("!ii", xid, request.type) + bytes(request.serialize())
 
 
-def _parts_errors(answer: bytes, offset: int) -> list[int]:
-    """Errors of the two parts of a transaction; none where both were done.
+def _read_part_errors(answer: bytes, offset: int) -> list[int]:
+    """Return the errors of the two parts of a transaction; none where both were done.
 
     ZooKeeper does all or nothing: the part that was refused has the reason, the others have OK or a marker. Raises
     ValueError and struct.error where the answer is no such answer.

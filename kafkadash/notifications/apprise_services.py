@@ -20,7 +20,7 @@ from django.conf import settings
 from kafkadash.core.errors import UserError
 from kafkadash.core.messages import CodedMessage, coded
 from kafkadash.notifications.errors import DeliveryErrorCode
-from kafkadash.notifications.guarded_http import DeliveryFailed, ReceiverAnswer
+from kafkadash.notifications.guarded_http import DeliveryFailed, ReceiverAnswer, is_plain_url
 from kafkadash.notifications.payloads import MessageContent, TextStyle, write_text
 
 log = structlog.get_logger(__name__)
@@ -29,7 +29,6 @@ COMMAND = (sys.executable, "-m", "kafkadash.notifications.apprise_process")
 PROCESS_SECONDS = 10.0
 """Longest time of one process, with its start."""
 HTTP_SECONDS = 7.0
-MOST_URL = 2_000
 _INHERITED = ("PATH", "PYTHONPATH", "SSL_CERT_DIR", "SSL_CERT_FILE", "TMPDIR")
 
 
@@ -50,7 +49,9 @@ SERVICES: Mapping[str, AppriseService] = {
     "discord": AppriseService("Discord", TextStyle.fenced(2_000), frozenset({"thread"}), added="avatar=no"),
     "gchat": AppriseService("Google Chat", TextStyle.fenced(4_000), frozenset({"thread"})),
     "pover": AppriseService("Pushover", TextStyle.plain(1_024, title=250), frozenset({"priority", "sound"})),
-    "tgram": AppriseService("Telegram", TextStyle.html(4_096), frozenset({"silent", "topic"}), body_format="html"),
+    "tgram": AppriseService(
+        "Telegram", TextStyle.preformatted(4_096), frozenset({"silent", "topic"}), body_format="html"
+    ),
     "webex": _WEBEX,
     "wxteams": _WEBEX,
     "zulip": AppriseService("Zulip", TextStyle.fenced(10_000), title="kafkadash"),
@@ -74,16 +75,15 @@ def check_service_url(url: str) -> str:
     service = SERVICES.get(parts.scheme)
     if service is None:
         raise ServiceRefused(DeliveryErrorCode.SERVICE_UNKNOWN, services=SERVICE_NAMES)
-    usable = url.isascii() and url.isprintable() and " " not in url and len(url) <= MOST_URL
-    if not usable or parts.fragment or ";" in parts.query:
+    if not is_plain_url(url) or parts.fragment or ";" in parts.query:
         raise ServiceRefused(DeliveryErrorCode.SERVICE_URL_WRONG, service=service.name)
     for option, _ in parse_qsl(parts.query, keep_blank_values=True):
         if option not in service.options:
             raise ServiceRefused(DeliveryErrorCode.SERVICE_OPTION, option=option[:80], service=service.name)
     try:
         needed = int(_run_process({"act": "check", "url": url}, service.name)["requests"])
-    except DeliveryFailed as failed:
-        raise ServiceRefused(failed.message) from None
+    except DeliveryFailed:
+        raise ServiceRefused(DeliveryErrorCode.SERVICE_UNCHECKED, service=service.name) from None
     if needed == 0:
         raise ServiceRefused(DeliveryErrorCode.SERVICE_URL_WRONG, service=service.name)
     if needed > 1:
@@ -135,7 +135,10 @@ def _run_process(asked: Mapping[str, Any], service: str) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         raise DeliveryFailed(coded(DeliveryErrorCode.SLOW, host=service, seconds=PROCESS_SECONDS)) from None
     except (OSError, ValueError, subprocess.CalledProcessError) as error:
-        # A URL and its secrets may be anywhere in what such a process writes.
-        log.warning("notifications.apprise_failed", service=service, error=type(error).__name__)
+        # A URL and its secrets may be in what such a process writes: only the class of its exception is kept.
+        written = (getattr(error, "stderr", None) or b"").decode("utf-8", "replace").splitlines()
+        raised = written[-1].partition(":")[0] if written else ""
+        known = raised if raised.isidentifier() else type(error).__name__
+        log.warning("notifications.apprise_failed", service=service, raised=known)
         raise DeliveryFailed(coded(DeliveryErrorCode.FAULT)) from None
     return answer

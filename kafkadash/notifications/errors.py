@@ -42,6 +42,7 @@ class DeliveryErrorCode(StrEnum):
     SERVICE_UNKNOWN = "receiver-service-unknown"
     SERVICE_URL_WRONG = "receiver-service-url-wrong"
     SERVICE_OPTION = "receiver-service-option"
+    SERVICE_UNCHECKED = "receiver-service-unchecked"
     SERVICE_SEVERAL = "receiver-service-several"
     KEY_WRONG = "receiver-key-wrong"
     MAIL_WRONG = "receiver-mail-wrong"

@@ -25,6 +25,7 @@ from kafkadash.core.logs import HIDDEN
 from kafkadash.core.messages import CodedMessage, coded
 from kafkadash.notifications.errors import DeliveryErrorCode
 
+MOST_URL = 2_000
 MOST_ANSWER_BYTES = 64_000
 MOST_SHOWN = 200
 SHORTEST_HIDDEN = 8
@@ -124,6 +125,11 @@ def post(
         answer=text,
         retry_after_s=float(retry_after) if retry_after.isdecimal() and len(retry_after) < 6 else 0,
     )
+
+
+def is_plain_url(url: str) -> bool:
+    """Return whether a typed URL is one word of ASCII, and no longer than ``MOST_URL``."""
+    return url.isascii() and url.isprintable() and " " not in url and len(url) <= MOST_URL
 
 
 def check_literal_host(url: str, networks: Sequence[Network]) -> None:

@@ -67,6 +67,10 @@ DELIVERY_MESSAGES: Mapping[Code, MessageTemplate] = {
         "Apprise cannot use this URL for {service}.", "Write it as the documentation of Apprise shows it."
     ),
     Code.SERVICE_OPTION: MessageTemplate("kafkadash does not pass on the option {option} to {service}.", "Remove it."),
+    Code.SERVICE_UNCHECKED: MessageTemplate(
+        "The URL for {service} could not be checked: Apprise failed or took too long.",
+        "Retry. If it fails again, see the logs of the web server.",
+    ),
     Code.SERVICE_SEVERAL: MessageTemplate(
         "The URL has several recipients of {service}.", "Enter one here, and add a receiver for each of the others."
     ),

@@ -128,7 +128,7 @@ class TextStyle:
         return cls(most, 0, "```\n", "\n```", lambda text: text.replace("```", "\N{PRIME}" * 3).replace("<", "‹"))
 
     @classmethod
-    def html(cls, most: int) -> TextStyle:
+    def preformatted(cls, most: int) -> TextStyle:
         """Preformatted HTML; characters count as they are shown."""
         return cls(most, 0, "<pre>", "</pre>", html.escape)
 

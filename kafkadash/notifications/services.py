@@ -21,13 +21,12 @@ from kafkadash.accounts.services import record
 from kafkadash.core.errors import FieldRefused
 from kafkadash.notifications.apprise_services import ServiceRefused, check_service_url
 from kafkadash.notifications.errors import DeliveryErrorCode
-from kafkadash.notifications.guarded_http import DeliveryFailed, Network, check_literal_host
+from kafkadash.notifications.guarded_http import DeliveryFailed, Network, check_literal_host, is_plain_url
 from kafkadash.notifications.models import NotificationRoute, NotificationTarget, TargetKind
 from kafkadash.notifications.rules import SentChanges
 
 _ROUTING_KEY = re.compile(r"[0-9A-Za-z]{32}")
 _SLACK_HOSTS = ("hooks.slack.com", "hooks.slack-gov.com")
-MOST_ADDRESS = 2_000
 
 
 class ReceiverRefused(FieldRefused):
@@ -77,8 +76,8 @@ def _check_url(kind: str, address: str) -> str:
         host, port = parts.hostname or "", parts.port
     except ValueError:
         raise ReceiverRefused("address", DeliveryErrorCode.URL_WRONG) from None
-    usable = parts.scheme in ("http", "https") and host and address.isascii() and address.isprintable()
-    if not usable or "@" in parts.netloc or " " in address or len(address) > MOST_ADDRESS or parts.fragment:
+    usable = parts.scheme in ("http", "https") and host and is_plain_url(address)
+    if not usable or "@" in parts.netloc or parts.fragment:
         raise ReceiverRefused("address", DeliveryErrorCode.URL_WRONG)
     _check_host(address)
     if parts.scheme == "http" and not settings.NOTIFICATION_NETWORKS:

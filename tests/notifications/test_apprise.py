@@ -146,7 +146,7 @@ class TestServices:
     @pytest.mark.parametrize(
         ("program", "code"),
         [
-            ("import time; time.sleep(60)", Code.SLOW),
+            ("import threading; threading.Event().wait()", Code.SLOW),
             ("raise SystemExit(1)", Code.FAULT),
             ("print('no JSON')", Code.FAULT),
         ],
@@ -192,6 +192,13 @@ class TestTypedUrls:
         with raises_code(code, ServiceRefused):
             check_service_url(url)
 
+    @pytest.mark.parametrize("program", ["import threading; threading.Event().wait()", "raise SystemExit(1)"])
+    def test_that_cannot_be_checked__are_refused(self, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+        monkeypatch.setattr(apprise_services, "COMMAND", (sys.executable, "-c", program))
+        monkeypatch.setattr(apprise_services, "PROCESS_SECONDS", 2)
+        with raises_code(Code.SERVICE_UNCHECKED, ServiceRefused):
+            check_service_url(URLS["discord"][1])
+
 
 def content_of(name: str, count: int) -> MessageContent:
     """Return a message about findings of something with this name."""
@@ -225,7 +232,7 @@ class TestTexts:
         assert "@everyone" in block
 
     def test_names_are_no_html(self) -> None:
-        _, text = write_text(content_of(HOSTILE, 1), TextStyle.html(4_096))
+        _, text = write_text(content_of(HOSTILE, 1), TextStyle.preformatted(4_096))
         assert html.escape(HOSTILE) in text
         assert (text.count("<"), text.index("<pre>")) == (2, 0)
 
