@@ -25,8 +25,8 @@ setup: $(STAMP) ## create .venv with the packages of uv.lock
 demo: $(STAMP) ## start kafkadash with a real Kafka cluster (ARGS="--reset --port 8080")
 	@exec $(BIN)/python manage.py demo $(ARGS)
 
-test: $(STAMP) ## run all tests (ARGS="-k name")
-	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadgroup $(ARGS)
+test: $(STAMP) ## run all tests but those marked long (ARGS="-k name")
+	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadgroup -m "not long" $(ARGS)
 
 test-fast: $(STAMP) ## run the tests that need no Java and no browser (ARGS="-k name")
 	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadgroup -m "(domain or app) and not kafka and not browser" $(ARGS)

@@ -64,6 +64,7 @@ BUDGETS = {
 }
 WHOLE_BUDGET_S = sum(budget.processor_s for budget in BUDGETS.values())
 FAILS_ABOVE = 1.25
+BUT_LONG = "not long"  # as `make test` selects
 OWN_TARGET = "smoke"  # `make smoke` runs these; `make test` does not
 
 _TIER, _PROCESS = "tier", "process id"
@@ -257,7 +258,13 @@ def _is_too_dear(config: pytest.Config) -> bool:
 def _is_everything(config: pytest.Config) -> bool:
     """No paths, no selection: what ``make test`` runs."""
     option = config.option
-    narrowed = option.keyword or option.markexpr or option.collectonly or option.maxfail or option.deselect
+    narrowed = (
+        option.keyword
+        or option.markexpr not in {"", BUT_LONG}
+        or option.collectonly
+        or option.maxfail
+        or option.deselect
+    )
     narrowed = narrowed or getattr(option, "lf", False) or getattr(option, "failedfirst", False)
     return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not narrowed
 

@@ -81,6 +81,7 @@ def all_in_sync(cluster: Cluster, look: Callable[[CollectorKind], str], nodes: i
     return len(said) == nodes and set(said.values()) == {"Leader", "In sync"}
 
 
+@pytest.mark.long
 def test_a_follower_that_hangs__its_lag_and_stamps__equal_describe_replication_and_it_heals(
     playground: KafkaPlayground,
     cluster: Cluster,
@@ -196,6 +197,7 @@ def test_the_active_controller_killed__a_leader_change_within_seconds_and_never_
         assert moves == tools.moves()
 
 
+@pytest.mark.long
 def test_the_majority_hangs__a_state_of_its_own_while_brokers_answer__and_it_heals(
     playground: KafkaPlayground,
     cluster: Cluster,

@@ -93,6 +93,7 @@ def test_election__of_a_topic_that_was_deleted__turns_stale(
     assert step_until(change, RequestState.STALE) is None
 
 
+@pytest.mark.long
 def test_unclean_election__leads_and_loses_as_foretold_and_as_kafkas_tool_does(
     cluster: Cluster,
     refresh: Refresher,

@@ -283,6 +283,7 @@ def test_streams_group__state_members_offsets_and_lag__equal_kafka_streams_group
 
 
 @pytest.mark.needs_release("4.1")
+@pytest.mark.long
 def test_streams_group__of_topics_that_differ__reads_partitions_that_exist(
     playground: KafkaPlayground, admin: WireClient, make_topic: TopicMaker
 ) -> None:

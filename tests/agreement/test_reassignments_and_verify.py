@@ -76,6 +76,7 @@ def test_reassignments__cancelled_by_kafkas_tool__end_as_cancelled(
     assert set(row.original) == set(tools.topics("--topic", topic)[topic].partitions[0].replicas) == {1, 2}
 
 
+@pytest.mark.long
 def test_reassignments__topic_deleted_while_it_moves__end_as_topic_deleted(
     cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, mover: Mover, tools: Tools
 ) -> None:
@@ -93,6 +94,7 @@ def test_reassignments__topic_deleted_while_it_moves__end_as_topic_deleted(
     assert row.outcome == MoveOutcome.TOPIC_DELETED
 
 
+@pytest.mark.long
 def test_reassignments__destination_hangs_and_goes_on__equal_the_listing_all_along(
     cluster: Cluster,
     refresh: Refresher,

@@ -199,6 +199,7 @@ def test_a_cancelled_run__gives_back_replicas_in_their_order_and_takes_its_throt
     assert tools.throttles(topic, 1, 2, 3) == before
 
 
+@pytest.mark.long
 def test_a_destination_that_is_stopped__before_it_blocks_with_a_sentence__during_it_is_stuck_with_the_cause(
     requests: Requests,
     make_topic: TopicMaker,
@@ -239,6 +240,7 @@ def test_a_destination_that_is_stopped__before_it_blocks_with_a_sentence__during
     wait_until(tools.in_sync, "every replica is in sync again", 60)
 
 
+@pytest.mark.long
 def test_a_topic_deleted_and_made_again_while_it_moves__ends_its_rows_and_nothing_else(
     requests: Requests, make_topic: TopicMaker, tools: Tools, playground: KafkaPlayground
 ) -> None:

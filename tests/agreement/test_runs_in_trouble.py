@@ -79,6 +79,7 @@ def test_a_move_of_somebody_else__before_the_start__makes_it_stale_with_a_senten
     assert run.change.stale_reasons == [why.as_json()]
 
 
+@pytest.mark.long
 def test_a_retarget_by_somebody_else__of_a_row_in_flight__supersedes_it_and_is_not_fought__nor_is_its_cancel(
     requests: Requests, make_topic: TopicMaker, mover: Mover, tools: Tools
 ) -> None:
@@ -206,6 +207,7 @@ SKEWED_PAIRS = 60
 """Broker 1 leads them all: 120 leaders, more than the internal topics of Kafka can be uneven by."""
 
 
+@pytest.mark.long
 def test_a_move_that_somebody_else_cancels__ends_and_has_its_order_again(
     requests: Requests, make_topic: TopicMaker, tools: Tools, tmp_path: Path
 ) -> None:
@@ -249,6 +251,7 @@ def test_leader_skew__of_a_broker_whose_replicas_a_run_moves__has_the_run_as_its
     assert skew().cause_run is None
 
 
+@pytest.mark.long
 def test_a_move_that_somebody_else_retargets_and_cancels__stays_as_they_left_it(
     requests: Requests, make_topic: TopicMaker, mover: Mover, tools: Tools
 ) -> None:
@@ -271,6 +274,7 @@ def test_a_move_that_somebody_else_retargets_and_cancels__stays_as_they_left_it(
 
 
 @pytest.mark.quorum
+@pytest.mark.long
 def test_a_submission_without_an_answer__is_carried_out_late_and_taken_for_what_it_is(
     requests: Requests,
     make_topic: TopicMaker,
@@ -560,6 +564,7 @@ def test_a_drain_that_dies_at_every_point__is_done_once_and_leaves_nothing(
     assert audited(run) == ["started", "turn_came", "ordered", "rows_ended", "verified"]
 
 
+@pytest.mark.long
 def test_a_cancel_that_dies_at_every_point__gives_everything_back(
     requests: Requests, scene: Scene, kills: Kills
 ) -> None:

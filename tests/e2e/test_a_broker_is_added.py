@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.e2e.moves import NOTICED_MS
@@ -26,6 +27,7 @@ AFTER = re.compile(r"([\d,]+) → ([\d,]+)")
 Counts = dict[int, int]
 
 
+@pytest.mark.long
 def test_a_broker_that_was_added__gets_its_share_as_proposed_approved_and_run__and_kafka_counts_the_same(
     product: Product,
     new_context: Callable[..., BrowserContext],

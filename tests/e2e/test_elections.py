@@ -101,6 +101,7 @@ def test_election__from_the_topics_page_to_its_end(
     assert product.tools.topics("--topic", misled_topic)[misled_topic].partitions[0].leader == 2
 
 
+@pytest.mark.long
 def test_unclean_election__is_approved_by_two_people(
     lone_topic: str,
     product: Product,

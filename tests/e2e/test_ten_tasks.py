@@ -98,6 +98,7 @@ def topic(product: Product, alice: BrowserContext) -> Iterator[str]:
     page.close()
 
 
+@pytest.mark.long
 def test_change__from_its_proposal_to_its_rollback__takes_no_more_clicks_than_it_did(
     topic: str,
     product: Product,

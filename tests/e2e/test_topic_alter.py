@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from playwright.sync_api import BrowserContext, expect
 
 from kafkadash.topic_alter.errors import AlterErrorCode
@@ -19,6 +20,7 @@ from tests.waiting import wait_until
 SCREENS = CHECKOUT / "var" / "screens" / "topic-alter"
 
 
+@pytest.mark.long
 def test_topic__gets_replicas_partitions_and_a_config_in_steps(
     product: Product,
     new_context: Callable[..., BrowserContext],

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from tests.agreement.test_consumer_groups import printed
@@ -164,6 +165,7 @@ GREEN_WORDS = """() => {
 }"""
 
 
+@pytest.mark.long
 def test_redis__away__is_said_in_words_and_survived(alice: BrowserContext, product: Product) -> None:
     page = opened(alice.new_page(), REASSIGNMENTS)
     overview = opened(alice.new_page(), "/clusters/demo/")

@@ -99,6 +99,7 @@ def test_what_was_broken_off_is_done_again(pipeline: Pipeline, where: str) -> No
     assert tables(pipeline.folder, lambda q: q == begun) == tables(pipeline.folder, lambda q: q == "batch")
 
 
+@pytest.mark.long
 def test_of_all_that_is_reckoned__broken_off_and_from_the_start_again_and_by_a_backfill(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -42,6 +42,7 @@ def _drain(folder: Path) -> None:
         process.ends()
 
 
+@pytest.mark.long
 def test_driver_and_ingest__killed_in_the_middle__nothing_is_doubled_or_lost(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from tests.proof.extent import MINUTES, ROUNDS, Extent
 
 PARTS = (
+    "long",
     "tools",
     "mutants",
     "playground",
