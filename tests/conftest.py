@@ -47,9 +47,10 @@ OF_MODELS = ("django_content_type", "auth_permission")
 # Groups that keep one worker for long, in the order in which they are begun: groups that compute run beside those that
 # wait for brokers. By itself xdist begins with the groups of the most tests. The product, Spark and the brokers of the
 # contract at once are too much for two cores: the later ones begin after a share of the tests without a group.
-FIRST_GROUPS = ("e2e", "spark")
-SHARE_BETWEEN = 1 / 3
+FIRST_GROUPS = ("e2e",)
+SHARE_BETWEEN = 0.5
 LATER_GROUPS = (
+    "spark",
     "kraft",
     "zookeeper",
     "away",
