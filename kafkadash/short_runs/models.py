@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models.functions import Now
 
@@ -108,7 +109,11 @@ class ShortItem(models.Model):
             models.UniqueConstraint(fields=["run", "place"], name="one_item_per_place"),
             models.UniqueConstraint(fields=["run", "subject"], name="one_item_per_subject"),
         )
-        indexes = (models.Index(fields=["run", "state"], name="short_item_state"),)
+        indexes = (
+            models.Index(fields=["run", "state"], name="short_item_state"),
+            # The timeline looks for the items of a broker, topic or group.
+            GinIndex(fields=["content"], opclasses=["jsonb_path_ops"], name="short_item_content"),
+        )
 
     def __str__(self) -> str:
         return f"{self.subject} of run {self.run_id}"

@@ -53,6 +53,10 @@ class TimeSpan:
         """Length of an interval of the chart."""
         return (self.end - self.begin) / BUCKETS
 
+    def list_edges(self) -> list[datetime]:
+        """Return the begin of each interval of the chart, and the end of the last."""
+        return [*(self.begin + number * self.step for number in range(BUCKETS)), self.end]
+
 
 @dataclass(frozen=True, slots=True)
 class TimelineScope:

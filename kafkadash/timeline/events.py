@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from django.urls import reverse
@@ -215,6 +216,7 @@ def _group_lines(data: EventData) -> Lines:
         yield EntryLine(name or "(empty name)", url, "", before or None, after or "gone", note)
 
 
+@lru_cache(2_000)
 def _topic_url(slug: str, topic: str) -> str:
     return reverse("monitoring:topic", args=[slug, topic])
 

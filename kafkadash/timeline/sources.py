@@ -15,6 +15,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
 from django.contrib.postgres.fields import ArrayField
+from django.db import connection
 from django.db.models import Case, Count, F, Func, IntegerField, Max, Min, Q, QuerySet, TextField, Value, When
 from django.db.models.functions import Cast
 from django.urls import reverse
@@ -148,17 +149,37 @@ def _read_ends(
 class CollectorEvents:
     """Events that collectors found between two readings."""
 
+    # Each interval is a range of the index, and no row is given a number to group by: that takes a third of the time.
+    _COUNT_INTERVALS = """
+        SELECT interval.number - 1, counted.kind, counted.events
+        FROM unnest(%s::timestamptz[], %s::timestamptz[]) WITH ORDINALITY AS interval (begins, ends, number),
+        LATERAL (
+            SELECT kind, count(*) AS events FROM monitoring_clusterevent
+            WHERE cluster_id = %s AND at >= interval.begins AND at < interval.ends GROUP BY kind
+        ) AS counted
+    """
+
     def read_span(self, scope: TimelineScope, span: TimeSpan, most: int) -> SourceReading:
-        rows = self._rows(scope, span)
-        counted = rows.annotate(bucket=_bucket("at", span)).order_by().values_list("bucket", "kind")
         counts = [
-            KindCount(bucket - 1, EntryKind(kind), number)
-            for bucket, kind, number in counted.annotate(number=Count("*"))
+            KindCount(bucket, EntryKind(kind), number)
+            for bucket, kind, number in self._count_kinds(scope, span)
             if kind in EVENT_KINDS
         ]
+        rows = self._rows(scope, span)
         kinds = scope.kinds & EVENT_KINDS
         newest = rows.filter(kind__in=kinds).order_by("-at", "-pk").values_list("at", "pk")[:most] if kinds else []
         return SourceReading([EntryPlace(at, self, pk) for at, pk in newest], counts)
+
+    def _count_kinds(self, scope: TimelineScope, span: TimeSpan) -> Iterable[tuple[int, str, int]]:
+        """Return interval, kind and number of events."""
+        if scope.is_narrow:
+            rows = self._rows(scope, span).annotate(bucket=_bucket("at", span) - 1)
+            return rows.order_by().values_list("bucket", "kind").annotate(number=Count("*"))
+        edges = span.list_edges()
+        with connection.cursor() as cursor:
+            cursor.execute(self._COUNT_INTERVALS, [edges[:-1], edges[1:], scope.cluster_id])
+            counted: list[tuple[int, str, int]] = cursor.fetchall()
+        return counted
 
     def describe_entries(self, scope: TimelineScope, places: Sequence[EntryPlace]) -> Sequence[TimelineEntry]:
         rows = ClusterEvent.objects.filter(pk__in=[place.ref for place in places]).defer("marks")
@@ -184,7 +205,8 @@ class StoredFindings:
     }
 
     def read_span(self, scope: TimelineScope, span: TimeSpan, most: int) -> SourceReading:
-        ends = {field: self._rows(scope, span, field) for field in self._ENDS}
+        rows = Finding.objects.filter(select_findings(scope), cluster=scope.cluster_id, opened_at__isnull=False)
+        ends = {field: rows.filter(_within(field, span)) for field in self._ENDS}
         return _read_ends(self, EntryKind.FINDINGS, ends, scope, span, most)
 
     def describe_entries(self, scope: TimelineScope, places: Sequence[EntryPlace]) -> Sequence[TimelineEntry]:
@@ -194,10 +216,6 @@ class StoredFindings:
             for place in places
             if place.ref in rows
         ]
-
-    def _rows(self, scope: TimelineScope, span: TimeSpan, field: str) -> QuerySet[Finding]:
-        rows = Finding.objects.filter(_within(field, span), cluster=scope.cluster_id, opened_at__isnull=False)
-        return rows.filter(select_findings(scope))
 
     def _describe(self, row: Finding, field: str, code: TimelineCode, scope: TimelineScope) -> TimelineEntry:
         opened = code is TimelineCode.FINDING_OPENED
@@ -251,7 +269,8 @@ def select_findings(scope: TimelineScope) -> Q:
     if scope.group_key:
         wanted &= Q(kind__in=_OF_GROUPS, scope=scope.group_key)
     if scope.topic:
-        wanted &= Q(pk__in=_name_partitions(scope)) | _name_throttles(scope.topic)
+        # Read once here: as a subquery it would search the messages in every query.
+        wanted &= Q(pk__in=list(_name_partitions(scope))) | _name_throttles(scope.topic)
     return wanted
 
 

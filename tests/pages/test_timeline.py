@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -37,11 +38,11 @@ from kafkadash.monitoring.models import BrokerState, ClusterEvent, MoveOutcome, 
 from kafkadash.short_runs.models import ShortItem, ShortRun
 from kafkadash.short_runs.state import PlannedItem
 from kafkadash.throttle_removal.kind import plan_removals
-from kafkadash.timeline.entries import EntryKind, TimelineScope, TimeSpan
+from kafkadash.timeline.entries import BUCKETS, EntryKind, TimelineScope, TimeSpan
 from kafkadash.timeline.errors import TimelineCode, TimelineErrorCode
 from kafkadash.timeline.events import describe_event
 from kafkadash.timeline.pages import MOST_BEFORE
-from kafkadash.timeline.sources import read_timeline, select_findings
+from kafkadash.timeline.sources import CollectorEvents, read_timeline, select_findings
 from tests.factories import NOW, ReassignmentFactory, TopicFactory, judged, watched
 from tests.pages.conftest import Page
 
@@ -207,6 +208,26 @@ def test_timeline__of_all_sources__is_counted_ordered_and_grouped_by_day(get_pag
     assert {choice.kind: choice.count for choice in page.context["choices"]}[EntryKind.MOVES] == 3
     lines = page.context["panel"].spec.lines
     assert sum(sum(line.values) for line in lines) == len(entries)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("broker", [None, 3])
+def test_events__at_the_edges_of_intervals__are_each_counted_once(broker: int | None) -> None:
+    cluster = watched("demo", NOW)
+    span = TimeSpan(minutes(96 * 7), minutes(0))
+    edges = span.list_edges()
+    assert (edges[0], edges[-1], len(edges)) == (span.begin, span.end, BUCKETS + 1)
+    moments = [edge + timedelta(microseconds=each) for edge in edges for each in (-1, 0, 1)]
+    ClusterEvent.objects.bulk_create(
+        ClusterEvent(cluster=cluster, kind="brokers", code=EventCode.BROKERS_LEFT, at=at, count=1, brokers=[3])
+        for at in moments
+    )
+    scope = TimelineScope(cluster.pk, cluster.slug, frozenset(EntryKind), broker=broker)
+    reading = CollectorEvents().read_span(scope, span, 500)
+    counts = Counter({each.bucket: each.count for each in reading.counts})
+    inside = [at for at in moments if span.begin <= at < span.end]
+    assert counts == Counter(int((at - span.begin) / span.step) for at in inside)
+    assert len(reading.places) == counts.total() == len(inside)
 
 
 @pytest.mark.usefixtures("mixed")

@@ -11,11 +11,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import psycopg
 from django.db.backends.base.base import NO_DB_ALIAS
 from django.db.backends.postgresql.base import DatabaseWrapper as PostgresWrapper
+from psycopg.abc import Buffer
+from psycopg.adapt import AdaptersMap
+from psycopg.types.datetime import TimestamptzLoader
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 RECONNECT_S = 5.0
@@ -67,9 +72,36 @@ class CheckedPool(ConnectionPool[psycopg.Connection[Any]]):
         return self.get_stats().get("connections_errors", 0)
 
 
+class UtcLoader(TimestamptzLoader):
+    """Reads ``timestamptz`` of a connection in UTC, in a tenth of the time of Django's loader (``BaseTzLoader``)."""
+
+    timezone = UTC
+    """Django compares it with the timezone of the connection before each cursor."""
+
+    def load(self, data: Buffer) -> datetime:
+        try:
+            return datetime.fromisoformat(str(data, "ascii"))
+        except ValueError:
+            return super().load(data)  # raises psycopg.DataError for what no datetime can hold
+
+
+@cache
+def read_moments_fast(adapters: AdaptersMap) -> AdaptersMap:
+    """Return a copy of Django's adapters that loads ``timestamptz`` with ``UtcLoader``."""
+    own = AdaptersMap(adapters)
+    own.register_loader("timestamptz", UtcLoader)
+    return own
+
+
 class DatabaseWrapper(PostgresWrapper):
     _connection_pools: dict[str, Any]
     _configure_connection: Callable[[Any], bool]
+
+    def get_connection_params(self) -> dict[str, Any]:
+        parameters: dict[str, Any] = super().get_connection_params()
+        if self.timezone == UTC:
+            parameters["context"] = read_moments_fast(parameters["context"])
+        return parameters
 
     @property
     def pool(self) -> Any:
