@@ -6,13 +6,13 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
-from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
-from prometheus_client.openmetrics import exposition as openmetrics
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST
 
 from kafkadash.core.rows import one_moment, without_search_for_cycles
 from kafkadash.metrics.access import scrapers_only
 from kafkadash.metrics.collector import StoredMetrics
+from kafkadash.metrics.exposition import write_openmetrics, write_plain
 
 _OPENMETRICS = ("application", "openmetrics-text")
 _VERSION = "1.0.0"
@@ -25,17 +25,10 @@ _PLAIN = frozenset({("text", "plain"), ("text", "*"), ("*", "*")})
 @one_moment()
 @without_search_for_cycles()
 def metrics(request: HttpRequest) -> HttpResponse:
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(StoredMetrics(timezone.now()))
-    # All names are plain ones, which the other ways of escaping would look through character by character.
+    families = StoredMetrics(timezone.now()).collect()
     if prefers_openmetrics(request):
-        return HttpResponse(
-            openmetrics.generate_latest(registry, escaping=openmetrics.ALLOWUTF8),  # type: ignore[no-untyped-call]
-            content_type=openmetrics.CONTENT_TYPE_LATEST,
-        )
-    return HttpResponse(
-        generate_latest(registry, escaping=openmetrics.ALLOWUTF8), content_type=CONTENT_TYPE_PLAIN_0_0_4
-    )
+        return HttpResponse(write_openmetrics(families), content_type=CONTENT_TYPE_LATEST)
+    return HttpResponse(write_plain(families), content_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
 def prefers_openmetrics(request: HttpRequest) -> bool:

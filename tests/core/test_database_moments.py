@@ -23,17 +23,13 @@ MOMENTS = (
 )
 
 
-class DjangoLoader(BaseTzLoader):
-    timezone = UTC
-
-
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_moment__is_read_as_django_reads_it(moment: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT %s::timestamptz, %s::timestamptz::text", [moment, moment])
         read, text = cursor.fetchone()
         assert cursor.connection.adapters.get_loader(1184, 0) is UtcLoader
-        expected = DjangoLoader(1184, cursor.connection).load(text.encode())
+        expected = type("DjangoLoader", (BaseTzLoader,), {"timezone": UTC})(1184, cursor.connection).load(text.encode())
     assert (read, read.tzinfo) == (expected, UTC)
 
 

@@ -1,25 +1,100 @@
-"""Open findings of an object, for templates of apps below this one, whose code does not import findings."""
+"""Rows of findings, and open findings of an object for templates of apps below, whose code does not import findings."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 
 from django import template
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.findings.kinds import FindingKind
+from kafkadash.findings.board import FindingRow
+from kafkadash.findings.kinds import FindingKind, stored_kind
 from kafkadash.findings.models import Finding
 from kafkadash.maintenance.models import QuietPeriod
 from kafkadash.monitoring.templatetags.figures import clock, moment
-from kafkadash.monitoring.templatetags.marks import icon, shape
+from kafkadash.monitoring.templatetags.marks import icon, shape, since
 
 register = template.Library()
 
 _OF_GROUPS = (FindingKind.CONSUMER_LAG, FindingKind.CONSUMER_LOSS)
+
+
+@register.simple_tag
+def finding_article(finding: FindingRow, now: datetime, back: str, is_first: bool) -> SafeString:
+    """Return the row of a finding. ``back``: page that acknowledging leads back to, ``is_first``: of its list."""
+    held, quiet, trend, following = finding.acknowledged, finding.quiet, finding.trend, finding.next
+    since_at = finding.since
+    return _render_article(
+        RowTexts(
+            html_id=finding.html_id,
+            kind=finding.kind.value,
+            state=finding.state.value,
+            word=finding.word,
+            is_first=is_first,
+            url=finding.url,
+            sentence=finding.sentence,
+            detail=finding.detail,
+            code=finding.code,
+            last_seen=moment(finding.seen_at, now) if finding.old and finding.seen_at else "",
+            measured=finding.said.measured,
+            limit=finding.said.limit,
+            trend_words=trend.words if trend else "",
+            trend_path=trend.path if trend else "",
+            trend_limit=trend.limit_y if trend else "",
+            since=since(since_at, now) if since_at else "",
+            since_at=moment(since_at, now) if since_at else "",
+            quiet=quiet_mark(quiet, now) if quiet else "",
+            owner=str(held.acknowledged_by) if held else "",
+            owner_mark=owner_mark(held, now) if held else "",
+            note=held.acknowledge_note if held else "",
+            back=back,
+            next_url=following.url if following else "",
+            next_label=following.label if following else "",
+        )
+    )
+
+
+@dataclass(frozen=True)
+class RowTexts:
+    """All that a row of a finding shows, as it is shown. Those given as ``SafeString`` are markup."""
+
+    html_id: str
+    kind: str
+    state: str
+    word: str
+    is_first: bool
+    url: str
+    sentence: str
+    detail: str
+    code: str
+    last_seen: str
+    measured: str
+    limit: str
+    trend_words: str
+    trend_path: str
+    trend_limit: str
+    since: str
+    since_at: str
+    quiet: str
+    owner: str
+    owner_mark: str
+    note: str
+    back: str
+    next_url: str
+    next_label: str
+
+
+@lru_cache(maxsize=2_000)
+def _render_article(texts: RowTexts) -> SafeString:
+    """Cached, because boards and pushes show the same rows again and again; ages change once a minute."""
+    context = {**vars(texts), "runbook": runbook_link(stored_kind(texts.kind))}
+    return mark_safe(render_to_string("findings/_finding_row.html", context))  # noqa: S308  rendered by Django
 
 
 @register.simple_tag
