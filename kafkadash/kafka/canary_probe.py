@@ -35,6 +35,9 @@ GROUP = "kafkadash-canary"
 """Required by librdkafka; partitions are assigned and nothing is committed, so no such group exists."""
 WAIT_S = 0.05
 """Longest single wait for a record or for an answer; a record that comes ends it."""
+SHORTEST_WAIT_S = 0.001
+LATE_BY = 0.05
+"""An answer is taken after the wait in which it came, so waits last no longer than this part of what it has taken."""
 CONNECTED_S = 1.0
 GOODBYE_S = 2.0
 _SILENCES = frozenset(
@@ -218,6 +221,14 @@ class _SentRecord:
     at: float
 
 
+def choose_wait(passed_s: float) -> float:
+    """Return how long to wait for a record, in seconds; ``passed_s``: since the newest one was sent.
+
+    librdkafka measures the time to an answer (``Message.latency``) when the answer is taken, not when it came.
+    """
+    return min(WAIT_S, max(SHORTEST_WAIT_S, LATE_BY * passed_s))
+
+
 class _Probing:
     """Probe of all partitions: the end is found, then a record opens connections, then one is measured."""
 
@@ -230,7 +241,7 @@ class _Probing:
         self._open = {partition for partition, probe in probes.items() if probe.fault is None}
         self._at_end: set[int] = set()
         self._sent: dict[int, _SentRecord] = {}
-        self._first_ready = 0.0
+        self._first_ready = self._sent_at = 0.0
         self._forbidden: KafkaError | None = None
         self._closed = False
 
@@ -240,7 +251,7 @@ class _Probing:
         Raises KafkaUnreachable where the topic may not be read or written.
         """
         while self._open and time.monotonic() < self._until:
-            message = self._consumer.poll(WAIT_S)
+            message = self._consumer.poll(choose_wait(time.monotonic() - self._sent_at))
             self._producer.poll(0)
             if message is not None:
                 self._take(message)
@@ -285,7 +296,8 @@ class _Probing:
                 self._open.discard(partition)
 
     def _send(self, partition: int, kind: bytes) -> None:
-        self._sent[partition] = _SentRecord(kind, time.monotonic())
+        self._sent_at = time.monotonic()
+        self._sent[partition] = _SentRecord(kind, self._sent_at)
 
         def told(error: KafkaError | None, message: Message) -> None:
             probe = self._probes[partition]

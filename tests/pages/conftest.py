@@ -64,7 +64,10 @@ class Page:
 
     @classmethod
     def read(cls, response: Any) -> Page:
-        return cls(response.content.decode(), response.context or {})
+        html = response.content.decode()
+        if "<main" in html and "data-chart=" in html:
+            assert "js/charts.js" in html, "the page has charts, and no script that draws them"
+        return cls(html, response.context or {})
 
     @property
     def title(self) -> str:
