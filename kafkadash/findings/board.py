@@ -534,6 +534,11 @@ def _findings_url(slug: str) -> str:
 
 
 @cache
+def _overview_url(slug: str) -> str:
+    return reverse("findings:overview", args=[slug])
+
+
+@cache
 def _runbook_address(kind: FindingKind) -> str:
     return reverse("findings:runbook", args=[kind.value])
 
@@ -613,6 +618,10 @@ class ClusterStanding:
     running: RunningChange | None
     last_closed_at: datetime | None
     windows: tuple[CurrentWindow, ...] = ()
+
+    @property
+    def url(self) -> str:
+        return _overview_url(self.cluster.slug)
 
     @property
     def quiet(self) -> bool:

@@ -12,12 +12,13 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from kafkadash.clusters.models import Cluster
-from kafkadash.findings.board import FindingRow
+from kafkadash.clusters.models import Cluster, ClusterMode
+from kafkadash.core.status import HealthState
+from kafkadash.findings.board import ClusterStanding, FindingRow
 from kafkadash.findings.kinds import FindingKind, stored_kind
 from kafkadash.findings.models import Finding
 from kafkadash.maintenance.models import QuietPeriod
-from kafkadash.monitoring.templatetags.figures import clock, moment
+from kafkadash.monitoring.templatetags.figures import clock, moment, version
 from kafkadash.monitoring.templatetags.marks import icon, shape, since
 
 register = template.Library()
@@ -95,6 +96,26 @@ def _render_article(texts: RowTexts) -> SafeString:
     """Cached, because boards and pushes show the same rows again and again; ages change once a minute."""
     context = {**vars(texts), "runbook": runbook_link(stored_kind(texts.kind))}
     return mark_safe(render_to_string("findings/_finding_row.html", context))  # noqa: S308  rendered by Django
+
+
+@register.simple_tag
+def cluster_facts(standing: ClusterStanding) -> SafeString:
+    """Return version, brokers, racks and quorum margin, as far as they are known, for the head of a cluster."""
+    figures = standing.figures
+    return _render_facts(
+        version=version(figures.kafka_version or ""),
+        is_zookeeper=standing.cluster.mode == ClusterMode.ZOOKEEPER,
+        brokers_up=standing.brokers_up,
+        brokers=standing.brokers,
+        is_last_known=standing.state is HealthState.UNKNOWN,
+        racks=figures.racks,
+        survives=standing.quorum.quorum.survives if standing.quorum and not standing.quorum_stale else None,
+    )
+
+
+@lru_cache(maxsize=2_000)
+def _render_facts(**facts: str | int | None) -> SafeString:
+    return mark_safe(render_to_string("findings/_cluster_facts.html", facts))  # noqa: S308  rendered by Django
 
 
 @register.simple_tag
