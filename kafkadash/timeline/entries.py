@@ -53,9 +53,10 @@ class TimeSpan:
         """Length of an interval of the chart."""
         return (self.end - self.begin) / BUCKETS
 
-    def list_edges(self) -> list[datetime]:
-        """Return the begin of each interval of the chart, and the end of the last."""
-        return [*(self.begin + number * self.step for number in range(BUCKETS)), self.end]
+    def list_begins(self, intervals: int = BUCKETS) -> list[datetime]:
+        """Return the begin of each interval; by default, of those of the chart."""
+        step = (self.end - self.begin) / intervals
+        return [self.begin + number * step for number in range(intervals)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ def timeline(request: HttpRequest, slug: str) -> HttpResponse:
     bar = cluster_bar(cluster, CollectorKind.METADATA)
     asked = TimelineQuery(request.GET, cluster, bar["now"])
     wanted = _page_number(request.GET.get("page", ""))
-    reading = read_timeline(asked.scope, asked.span, wanted * PAGE_SIZE)
+    reading = read_timeline(asked.scope, asked.span)
     by_kind = count_kinds(reading.counts)
     total = sum(by_kind[kind] for kind in asked.scope.kinds)
     pages = min(MOST_PAGES, max(1, -(-total // PAGE_SIZE)))
@@ -231,7 +231,7 @@ def timeline_export(request: HttpRequest, slug: str) -> HttpResponse:
     now = timezone.now()
     asked = TimelineQuery(request.GET, cluster, now)
     form = "jsonl" if request.GET.get("format") == "jsonl" else "csv"
-    reading = read_timeline(asked.scope, asked.span, MOST_EXPORTED)
+    reading = read_timeline(asked.scope, asked.span)
     by_kind = count_kinds(reading.counts)
     if sum(by_kind[kind] for kind in asked.scope.kinds) > MOST_EXPORTED:
         return HttpResponseRedirect(f"{reverse('timeline:timeline', args=[slug])}{asked.address(refused='export')}")
@@ -293,7 +293,7 @@ def before_finding(request: HttpRequest, slug: str, finding_id: str) -> HttpResp
     if "HX-Request" not in request.headers:
         return HttpResponseRedirect(address)
     scope = TimelineScope(cluster.pk, slug, frozenset(EntryKind))
-    reading = read_timeline(scope, find_span_before(finding), MOST_BEFORE + 2)
+    reading = read_timeline(scope, find_span_before(finding))
     listed = reading.list_entries(0, MOST_BEFORE + 2)
     entries = [entry for entry in listed if not entry.key.endswith(finding.public_id)]
     total = sum(each.count for each in reading.counts) - (len(listed) - len(entries))

@@ -6,17 +6,32 @@ A new source is one more class in ``SOURCES``.
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
+from itertools import chain, islice
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import connection
-from django.db.models import Case, Count, F, Func, IntegerField, Max, Min, Q, QuerySet, TextField, Value, When
+from django.db.models import (
+    Case,
+    Count,
+    DateTimeField,
+    F,
+    Func,
+    IntegerField,
+    Max,
+    Min,
+    Q,
+    QuerySet,
+    TextField,
+    Value,
+    When,
+)
 from django.db.models.functions import Cast
 from django.urls import reverse
 from django.utils import timezone
@@ -97,53 +112,57 @@ class EntryPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SourceReading:
-    """Places of the newest entries of a span, and the number of all by kind and interval."""
+    """Number of entries of a span by kind and interval, and how to read the places of those that are listed.
 
-    places: Sequence[EntryPlace]
+    ``counts``: of all kinds, listed or not. ``read_newest``: takes a moment and a number, and returns the places of the
+    newest entries before the moment, at most so many.
+    """
+
     counts: Sequence[KindCount]
+    read_newest: Callable[[datetime, int], Iterable[EntryPlace]]
 
 
 class TimelineSource(Protocol):
     """Reads the entries of a span from rows of one room."""
 
-    def read_span(self, scope: TimelineScope, span: TimeSpan, most: int) -> SourceReading:
-        """Return the newest places, at most so many, and the counts of all kinds, listed or not."""
+    def read_span(self, scope: TimelineScope, span: TimeSpan) -> SourceReading: ...
 
     def describe_entries(self, scope: TimelineScope, places: Sequence[EntryPlace]) -> Sequence[TimelineEntry]: ...
 
 
-def _bucket(field: str, span: TimeSpan, buckets: int = BUCKETS) -> Func:
+def _bucket(field: str, span: TimeSpan, intervals: int = BUCKETS) -> Func:
     """Return the interval of a time as a number from 1 on."""
-    begin, end = span.begin.timestamp(), span.end.timestamp()
-    return Func(
-        F(field),
-        template=f"width_bucket(date_part('epoch', %(expressions)s), {begin:.6f}, {end:.6f}, {buckets})",
-        output_field=IntegerField(),
-    )
+    begins = Value(span.list_begins(intervals), output_field=ArrayField(DateTimeField()))
+    return Func(F(field), begins, function="width_bucket", output_field=IntegerField())
 
 
 def _within(field: str, span: TimeSpan) -> Q:
     return Q(**{f"{field}__gte": span.begin, f"{field}__lt": span.end})
 
 
-def _read_ends(
+def _read_moments(
     source: TimelineSource,
     kind: EntryKind,
-    ends: Mapping[str, QuerySet[Any]],
+    moments: Mapping[str, QuerySet[Any]],
     scope: TimelineScope,
     span: TimeSpan,
-    most: int,
 ) -> SourceReading:
-    """Read what has a begin and an end, each an entry. ``ends``: rows by the field that has the time."""
-    places: list[EntryPlace] = []
+    """Read rows with one or more moments, each an entry. ``moments``: rows of the span by the field that has it."""
     counts = []
-    for field, rows in ends.items():
+    for field, rows in moments.items():
         counted = rows.annotate(bucket=_bucket(field, span)).order_by().values_list("bucket")
         counts += [KindCount(bucket - 1, kind, number) for bucket, number in counted.annotate(number=Count("*"))]
-        if scope.wants(kind):
-            newest = rows.order_by(f"-{field}", "-pk").values_list(field, "pk")[:most]
-            places += [EntryPlace(at, source, pk, field) for at, pk in newest]
-    return SourceReading(places, counts)
+
+    def read_newest(until: datetime, most: int) -> Iterator[EntryPlace]:
+        for field, rows in moments.items():
+            newest = rows.filter(**{f"{field}__lt": until}).order_by(f"-{field}", "-pk")
+            yield from (EntryPlace(at, source, pk, field) for at, pk in newest.values_list(field, "pk")[:most])
+
+    return SourceReading(counts, read_newest if scope.wants(kind) else _read_nothing)
+
+
+def _read_nothing(_until: datetime, _most: int) -> Sequence[EntryPlace]:
+    return ()
 
 
 class CollectorEvents:
@@ -151,7 +170,7 @@ class CollectorEvents:
 
     # Each interval is a range of the index, and no row is given a number to group by: that takes a third of the time.
     _COUNT_INTERVALS = """
-        SELECT interval.number - 1, counted.kind, counted.events
+        SELECT interval.number, counted.kind, counted.events
         FROM unnest(%s::timestamptz[], %s::timestamptz[]) WITH ORDINALITY AS interval (begins, ends, number),
         LATERAL (
             SELECT kind, count(*) AS events FROM monitoring_clusterevent
@@ -159,25 +178,28 @@ class CollectorEvents:
         ) AS counted
     """
 
-    def read_span(self, scope: TimelineScope, span: TimeSpan, most: int) -> SourceReading:
+    def read_span(self, scope: TimelineScope, span: TimeSpan) -> SourceReading:
         counts = [
-            KindCount(bucket, EntryKind(kind), number)
+            KindCount(bucket - 1, EntryKind(kind), number)
             for bucket, kind, number in self._count_kinds(scope, span)
             if kind in EVENT_KINDS
         ]
-        rows = self._rows(scope, span)
-        kinds = scope.kinds & EVENT_KINDS
-        newest = rows.filter(kind__in=kinds).order_by("-at", "-pk").values_list("at", "pk")[:most] if kinds else []
-        return SourceReading([EntryPlace(at, self, pk) for at, pk in newest], counts)
+        rows = self._rows(scope, span).filter(kind__in=scope.kinds & EVENT_KINDS)
+
+        def read_newest(until: datetime, most: int) -> Iterator[EntryPlace]:
+            newest = rows.filter(at__lt=until).order_by("-at", "-pk").values_list("at", "pk")[:most]
+            yield from (EntryPlace(at, self, pk) for at, pk in newest)
+
+        return SourceReading(counts, read_newest if scope.kinds & EVENT_KINDS else _read_nothing)
 
     def _count_kinds(self, scope: TimelineScope, span: TimeSpan) -> Iterable[tuple[int, str, int]]:
-        """Return interval, kind and number of events."""
+        """Return interval from 1 on, kind and number of events."""
         if scope.is_narrow:
-            rows = self._rows(scope, span).annotate(bucket=_bucket("at", span) - 1)
+            rows = self._rows(scope, span).annotate(bucket=_bucket("at", span))
             return rows.order_by().values_list("bucket", "kind").annotate(number=Count("*"))
-        edges = span.list_edges()
+        begins = span.list_begins()
         with connection.cursor() as cursor:
-            cursor.execute(self._COUNT_INTERVALS, [edges[:-1], edges[1:], scope.cluster_id])
+            cursor.execute(self._COUNT_INTERVALS, [begins, [*begins[1:], span.end], scope.cluster_id])
             counted: list[tuple[int, str, int]] = cursor.fetchall()
         return counted
 
@@ -204,10 +226,10 @@ class StoredFindings:
         "closed_at": TimelineCode.FINDING_CLOSED,
     }
 
-    def read_span(self, scope: TimelineScope, span: TimeSpan, most: int) -> SourceReading:
+    def read_span(self, scope: TimelineScope, span: TimeSpan) -> SourceReading:
         rows = Finding.objects.filter(select_findings(scope), cluster=scope.cluster_id, opened_at__isnull=False)
         ends = {field: rows.filter(_within(field, span)) for field in self._ENDS}
-        return _read_ends(self, EntryKind.FINDINGS, ends, scope, span, most)
+        return _read_moments(self, EntryKind.FINDINGS, ends, scope, span)
 
     def describe_entries(self, scope: TimelineScope, places: Sequence[EntryPlace]) -> Sequence[TimelineEntry]:
         rows = Finding.objects.in_bulk({place.ref for place in places})
@@ -297,14 +319,8 @@ def _name_throttles(topic: str) -> Q:
 class ChangeSteps:
     """Steps of change requests, with who approved what began. Of a broker, topic or group, those of its runs."""
 
-    def read_span(self, scope: TimelineScope, span: TimeSpan, most: int) -> SourceReading:
-        rows = self._rows(scope, span)
-        counted = rows.annotate(bucket=_bucket("at", span)).order_by().values_list("bucket")
-        counts = [
-            KindCount(bucket - 1, EntryKind.CHANGES, number) for bucket, number in counted.annotate(number=Count("*"))
-        ]
-        newest = rows.order_by("-at", "-pk").values_list("at", "pk")[:most] if scope.wants(EntryKind.CHANGES) else []
-        return SourceReading([EntryPlace(at, self, pk) for at, pk in newest], counts)
+    def read_span(self, scope: TimelineScope, span: TimeSpan) -> SourceReading:
+        return _read_moments(self, EntryKind.CHANGES, {"at": self._rows(scope, span)}, scope, span)
 
     def describe_entries(self, scope: TimelineScope, places: Sequence[EntryPlace]) -> Sequence[TimelineEntry]:
         events = list(AuditEvent.objects.filter(pk__in=[place.ref for place in places]))
@@ -409,18 +425,22 @@ OTHERS = "others"
 class StoredReassignments:
     """Reassignments that began or ended: those of a run are one entry, those of others one for each short interval."""
 
-    def read_span(self, scope: TimelineScope, span: TimeSpan, most: int) -> SourceReading:
+    def read_span(self, scope: TimelineScope, span: TimeSpan) -> SourceReading:
         folds = (
             []
             if scope.group_key
             else [*self._fold(scope, span, "started_before"), *self._fold(scope, span, "ended_at")]
         )
-        buckets = Counter(min(BUCKETS - 1, int((fold["at"] - span.begin) / span.step)) for fold in folds)
+        folds.sort(key=itemgetter("at"), reverse=True)
+        begins = span.list_begins()
+        buckets = Counter(bisect_right(begins, fold["at"]) - 1 for fold in folds)
         counts = [KindCount(bucket, EntryKind.MOVES, number) for bucket, number in buckets.items()]
-        if not scope.wants(EntryKind.MOVES):
-            return SourceReading([], counts)
-        newest = sorted(folds, key=lambda fold: fold["at"], reverse=True)[:most]
-        return SourceReading([EntryPlace(fold["at"], self, fold) for fold in newest], counts)
+
+        def read_newest(until: datetime, most: int) -> Iterator[EntryPlace]:
+            older = (fold for fold in folds if fold["at"] < until)
+            yield from (EntryPlace(fold["at"], self, fold) for fold in islice(older, most))
+
+        return SourceReading(counts, read_newest if scope.wants(EntryKind.MOVES) else _read_nothing)
 
     def describe_entries(self, scope: TimelineScope, places: Sequence[EntryPlace]) -> Sequence[TimelineEntry]:
         alone = [place.ref["one"] for place in places if place.ref["number"] == 1]
@@ -487,9 +507,9 @@ class MaintenancePeriods:
 
     _ENDS: Sequence[str] = ("begins_at", "ends_at")
 
-    def read_span(self, scope: TimelineScope, span: TimeSpan, most: int) -> SourceReading:
+    def read_span(self, scope: TimelineScope, span: TimeSpan) -> SourceReading:
         ends = {field: self._rows(scope, span, field) for field in self._ENDS}
-        return _read_ends(self, EntryKind.MAINTENANCE, ends, scope, span, most)
+        return _read_moments(self, EntryKind.MAINTENANCE, ends, scope, span)
 
     def describe_entries(self, scope: TimelineScope, places: Sequence[EntryPlace]) -> Sequence[TimelineEntry]:
         rows = QuietPeriod.objects.in_bulk({place.ref for place in places})
@@ -547,26 +567,47 @@ SOURCES: Sequence[TimelineSource] = (
 
 @dataclass(frozen=True, slots=True)
 class TimelineReading:
-    """Reading of a span: places of the newest entries, newest first, and the number of all."""
+    """Reading of a span: the number of all entries, and those of a page."""
 
     scope: TimelineScope
-    places: Sequence[EntryPlace]
-    counts: Sequence[KindCount]
+    span: TimeSpan
+    sources: Sequence[SourceReading]
+
+    @property
+    def counts(self) -> list[KindCount]:
+        """Number of entries by kind and interval, of all kinds."""
+        return [count for reading in self.sources for count in reading.counts]
 
     def list_entries(self, begin: int, end: int) -> list[TimelineEntry]:
         """Return the entries of these places, newest first. A source reads those of its own at once."""
-        chosen = self.places[begin:end]
-        found = [
+        until, newer = self._skip_newer(begin)
+        found = chain.from_iterable(reading.read_newest(until, end - newer) for reading in self.sources)
+        places = sorted(found, key=itemgetter(0), reverse=True)[begin - newer : end - newer]
+        entries = [
             entry
             for source in SOURCES
-            if (own := [place for place in chosen if place.source is source])
+            if (own := [place for place in places if place.source is source])
             for entry in source.describe_entries(self.scope, own)
         ]
-        return sorted(found, key=lambda entry: (entry.at, entry.key), reverse=True)
+        return sorted(entries, key=lambda entry: (entry.at, entry.key), reverse=True)
+
+    def _skip_newer(self, begin: int) -> tuple[datetime, int]:
+        """Return the end of the interval that has the entry of this place, and how many listed entries are newer.
+
+        So entries of newer intervals, which are counted, are not read to be skipped.
+        """
+        listed: Counter[int] = Counter()
+        for count in self.counts:
+            if count.kind in self.scope.kinds:
+                listed[count.bucket] += count.count
+        newer, ends = 0, [*self.span.list_begins()[1:], self.span.end]
+        for bucket in reversed(range(BUCKETS)):
+            if newer + listed[bucket] > begin:
+                return ends[bucket], newer
+            newer += listed[bucket]
+        return self.span.begin, newer
 
 
-def read_timeline(scope: TimelineScope, span: TimeSpan, most: int) -> TimelineReading:
-    """Read all sources: the newest entries, at most so many, and how many there are of each kind."""
-    readings = [source.read_span(scope, span, most) for source in SOURCES]
-    places = sorted(chain.from_iterable(reading.places for reading in readings), key=itemgetter(0), reverse=True)
-    return TimelineReading(scope, places[:most], [count for reading in readings for count in reading.counts])
+def read_timeline(scope: TimelineScope, span: TimeSpan) -> TimelineReading:
+    """Count the entries of all sources; each reads those of a page when that is asked for."""
+    return TimelineReading(scope, span, [source.read_span(scope, span) for source in SOURCES])

@@ -187,4 +187,4 @@ def _read_id(cluster: Cluster, topic: str) -> str:
 
 def _entries(cluster: Cluster, topic: str, span: TimeSpan) -> list[TimelineEntry]:
     scope = TimelineScope(cluster.pk, cluster.slug, frozenset(EntryKind), topic=topic)
-    return read_timeline(scope, span, 100).list_entries(0, 100)
+    return read_timeline(scope, span).list_entries(0, 100)

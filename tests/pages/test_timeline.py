@@ -208,6 +208,10 @@ def test_timeline__of_all_sources__is_counted_ordered_and_grouped_by_day(get_pag
     assert {choice.kind: choice.count for choice in page.context["choices"]}[EntryKind.MOVES] == 3
     lines = page.context["panel"].spec.lines
     assert sum(sum(line.values) for line in lines) == len(entries)
+    reading = read_timeline(page.context["asked"].scope, page.context["asked"].span)
+    paged = [entry for begin in range(0, len(entries), 3) for entry in reading.list_entries(begin, begin + 3)]
+    assert [entry.at for entry in paged] == [entry.at for entry in entries]
+    assert {entry.key for entry in paged} == {entry.key for entry in entries}
 
 
 @pytest.mark.django_db
@@ -215,19 +219,23 @@ def test_timeline__of_all_sources__is_counted_ordered_and_grouped_by_day(get_pag
 def test_events__at_the_edges_of_intervals__are_each_counted_once(broker: int | None) -> None:
     cluster = watched("demo", NOW)
     span = TimeSpan(minutes(96 * 7), minutes(0))
-    edges = span.list_edges()
-    assert (edges[0], edges[-1], len(edges)) == (span.begin, span.end, BUCKETS + 1)
+    edges = [*span.list_begins(), span.end]
+    assert (edges[0], len(edges)) == (span.begin, BUCKETS + 1)
     moments = [edge + timedelta(microseconds=each) for edge in edges for each in (-1, 0, 1)]
     ClusterEvent.objects.bulk_create(
         ClusterEvent(cluster=cluster, kind="brokers", code=EventCode.BROKERS_LEFT, at=at, count=1, brokers=[3])
         for at in moments
     )
     scope = TimelineScope(cluster.pk, cluster.slug, frozenset(EntryKind), broker=broker)
-    reading = CollectorEvents().read_span(scope, span, 500)
+    reading = CollectorEvents().read_span(scope, span)
     counts = Counter({each.bucket: each.count for each in reading.counts})
     inside = [at for at in moments if span.begin <= at < span.end]
     assert counts == Counter(int((at - span.begin) / span.step) for at in inside)
-    assert len(reading.places) == counts.total() == len(inside)
+    assert counts.total() == len(inside)
+    whole = read_timeline(scope, span)
+    newest_first = sorted(inside, reverse=True)
+    for begin in range(0, len(inside) + 7, 7):
+        assert [entry.at for entry in whole.list_entries(begin, begin + 7)] == newest_first[begin : begin + 7]
 
 
 @pytest.mark.usefixtures("mixed")
@@ -379,7 +387,7 @@ def test_changes_of_a_subject__are_those_with_an_item_of_exactly_it(demo: Cluste
 
     def changed(**subject: Any) -> list[int]:
         scope = TimelineScope(demo.pk, demo.slug, frozenset({EntryKind.CHANGES}), **subject)
-        found = read_timeline(scope, TimeSpan(minutes(60), NOW), 100).list_entries(0, 100)
+        found = read_timeline(scope, TimeSpan(minutes(60), NOW)).list_entries(0, 100)
         return [places[entry.message.params["number"]] for entry in found]
 
     group = {"group": "billing", "group_key": key_of("billing")}
@@ -458,7 +466,7 @@ def test_starts_of_a_run__are_one_entry_at_the_first_until_the_last(demo: Cluste
             started_before=minutes(60 - 9 * number),
         )
     scope = TimelineScope(demo.pk, demo.slug, frozenset(EntryKind))
-    (entry,) = read_timeline(scope, TimeSpan(minutes(90), NOW), 9).list_entries(0, 9)
+    (entry,) = read_timeline(scope, TimeSpan(minutes(90), NOW)).list_entries(0, 9)
     assert (entry.code, entry.count) == (TimelineCode.MOVES_STARTED_BY_RUN, 3)
     assert (entry.at, entry.not_before) == (minutes(60), minutes(60.5))
     assert [(line.what, line.after) for line in entry.lines] == [("until", f"{minutes(42):%Y-%m-%d %H:%M:%S} UTC")]
