@@ -9,10 +9,10 @@ import json
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain, islice
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, Protocol
 
 from django.contrib.postgres.fields import ArrayField
@@ -422,82 +422,117 @@ _ENDED: Mapping[str, TimelineCode] = {
 OTHERS = "others"
 
 
+@dataclass(frozen=True, slots=True)
+class MoveFold:
+    """Reassignments of one owner that began, or ended with the same outcome, in one interval.
+
+    ``how``: the outcome, '' of begins. ``at``: the first begin, or the last end. ``one``: the row, where it is one.
+    """
+
+    owner: str
+    url: str
+    slot: int
+    how: str
+    not_before: datetime | None
+    at: datetime
+    last: datetime
+    number: int
+    one: int
+
+    @property
+    def key(self) -> tuple[str, str, int, str]:
+        return self.owner, self.url, self.slot, self.how
+
+    def merge(self, other: MoveFold | None) -> MoveFold:
+        """Return both as one."""
+        if other is None:
+            return self
+        known = [moment for moment in (self.not_before, other.not_before) if moment is not None]
+        return replace(
+            self,
+            not_before=min(known, default=None),
+            at=max(self.at, other.at) if self.how else min(self.at, other.at),
+            last=max(self.last, other.last),
+            number=self.number + other.number,
+            one=min(self.one, other.one),
+        )
+
+
 class StoredReassignments:
     """Reassignments that began or ended: those of a run are one entry, those of others one for each short interval."""
 
     def read_span(self, scope: TimelineScope, span: TimeSpan) -> SourceReading:
-        folds = (
-            []
-            if scope.group_key
-            else [*self._fold(scope, span, "started_before"), *self._fold(scope, span, "ended_at")]
-        )
-        folds.sort(key=itemgetter("at"), reverse=True)
+        folds = [] if scope.group_key else self._fold(scope, span)
+        folds.sort(key=attrgetter("at"), reverse=True)
         begins = span.list_begins()
-        buckets = Counter(bisect_right(begins, fold["at"]) - 1 for fold in folds)
+        buckets = Counter(bisect_right(begins, fold.at) - 1 for fold in folds)
         counts = [KindCount(bucket, EntryKind.MOVES, number) for bucket, number in buckets.items()]
 
         def read_newest(until: datetime, most: int) -> Iterator[EntryPlace]:
-            older = (fold for fold in folds if fold["at"] < until)
-            yield from (EntryPlace(fold["at"], self, fold) for fold in islice(older, most))
+            older = (fold for fold in folds if fold.at < until)
+            yield from (EntryPlace(fold.at, self, fold) for fold in islice(older, most))
 
         return SourceReading(counts, read_newest if scope.wants(EntryKind.MOVES) else _read_nothing)
 
     def describe_entries(self, scope: TimelineScope, places: Sequence[EntryPlace]) -> Sequence[TimelineEntry]:
-        alone = [place.ref["one"] for place in places if place.ref["number"] == 1]
+        alone = [place.ref.one for place in places if place.ref.number == 1]
         rows = ReassignmentSnapshot.objects.filter(pk__in=alone) if alone else ReassignmentSnapshot.objects.none()
         names = {pk: f"{topic}-{number}" for pk, topic, number in rows.values_list("pk", "topic", "partition")}
-        return [self._describe(place.ref, scope, names.get(place.ref["one"], "")) for place in places]
+        return [self._describe(place.ref, scope, names.get(place.ref.one, "")) for place in places]
 
-    def _fold(self, scope: TimelineScope, span: TimeSpan, field: str) -> Iterable[Mapping[str, Any]]:
-        """Fold by owner, interval and outcome; ``at``: the first start, or the last end.
-
-        ``one``: the only reassignment, where the number is 1.
-        """
-        rows = ReassignmentSnapshot.objects.filter(_within(field, span), cluster=scope.cluster_id)
+    def _fold(self, scope: TimelineScope, span: TimeSpan) -> list[MoveFold]:
+        """Fold begins and ends by owner, interval and outcome. One pass over the rows, which are many and wide."""
+        began = _within("started_before", span)
+        ended = _within("ended_at", span) & Q(outcome__in=list(_ENDED))
+        rows = ReassignmentSnapshot.objects.filter(began | ended, cluster=scope.cluster_id)
         if scope.topic:
             rows = rows.filter(topic=scope.topic)
         if scope.broker is not None:
             rows = rows.filter(_moves_of_broker(scope.broker))
-        ended = field == "ended_at"
-        if ended:
-            rows = rows.filter(outcome__in=list(_ENDED))
-        slot = Case(
-            When(claimed_by="", then=_bucket(field, span, _MOVE_SLOTS)), default=Value(0), output_field=IntegerField()
-        )
-        return (
-            rows.annotate(slot=slot, how=F("outcome") if ended else Value(""))
-            .order_by()
-            .values("claimed_by", "claim_url", "slot", "how")
-            .annotate(
-                not_before=Min(field if ended else "started_after"),
-                at=Max(field) if ended else Min(field),
-                last=Max(field),
-                number=Count("*"),
-                one=Min("pk"),
+        groups = rows.annotate(
+            begin_slot=self._slot("started_before", began, span), end_slot=self._slot("ended_at", ended, span)
+        ).order_by()
+        folds: dict[tuple[str, str, int, str], MoveFold] = {}
+        for owner, url, begin_slot, end_slot, how, after, begun, last_begun, first_ended, ended_at, one, number in (
+            groups.values_list("claimed_by", "claim_url", "begin_slot", "end_slot", "outcome").annotate(
+                Min("started_after"), Min("started_before"), Max("started_before"), Min("ended_at"), Max("ended_at"),
+                Min("pk"), number=Count("*"),
             )
-        )
+        ):  # fmt: skip
+            if begin_slot is not None:
+                fold = MoveFold(owner, url, begin_slot, "", after, begun, last_begun, number, one)
+                folds[fold.key] = fold.merge(folds.get(fold.key))
+            if end_slot is not None:
+                fold = MoveFold(owner, url, end_slot, how, first_ended, ended_at, ended_at, number, one)
+                folds[fold.key] = fold.merge(folds.get(fold.key))
+        return list(folds.values())
 
-    def _describe(self, fold: Mapping[str, Any], scope: TimelineScope, name: str) -> TimelineEntry:
-        owner, how = fold["claimed_by"], fold["how"]
+    def _slot(self, field: str, counts: Q, span: TimeSpan) -> Case:
+        """Return the interval of a begin or end; 0 of one that a run owns, null of one that does not count."""
+        of_others = When(counts, claimed_by="", then=_bucket(field, span, _MOVE_SLOTS))
+        return Case(of_others, When(counts, then=Value(0)), default=None, output_field=IntegerField())
+
+    def _describe(self, fold: MoveFold, scope: TimelineScope, name: str) -> TimelineEntry:
+        owner, how = fold.owner, fold.how
         about = f" of {name}" if name else f" of topic {scope.topic}" if scope.topic else ""
-        params = {"count": fold["number"], "about": about}
+        params = {"count": fold.number, "about": about}
         if how:
             message = coded(_ENDED[how], **params, owner=f"change {owner}" if owner else OTHERS)
         elif owner:
             message = coded(TimelineCode.MOVES_STARTED_BY_RUN, **params, owner=owner)
         else:
             message = coded(TimelineCode.MOVES_STARTED, **params)
-        not_before, last = fold["not_before"], fold["last"]
+        not_before, last = fold.not_before, fold.last
         return TimelineEntry(
-            key=f"moves-{owner.lstrip('#')}-{fold['slot']}-{how}",
+            key=f"moves-{owner.lstrip('#')}-{fold.slot}-{how}",
             kind=EntryKind.MOVES,
-            at=fold["at"],
-            not_before=not_before if not_before and not_before < fold["at"] else None,
+            at=fold.at,
+            not_before=not_before if not_before and not_before < fold.at else None,
             message=message,
             source="kafkadash" if owner and not how else "reassignments",
-            count=fold["number"],
-            lines=[EntryLine(what="until", after=f"{last:%Y-%m-%d %H:%M:%S} UTC")] if last > fold["at"] else (),
-            url=fold["claim_url"] or reverse("monitoring:reassignments", args=[scope.slug]),
+            count=fold.number,
+            lines=[EntryLine(what="until", after=f"{last:%Y-%m-%d %H:%M:%S} UTC")] if last > fold.at else (),
+            url=fold.url or reverse("monitoring:reassignments", args=[scope.slug]),
             code=str(message.code),
         )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import random
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
@@ -42,7 +44,7 @@ from kafkadash.timeline.entries import BUCKETS, EntryKind, TimelineScope, TimeSp
 from kafkadash.timeline.errors import TimelineCode, TimelineErrorCode
 from kafkadash.timeline.events import describe_event
 from kafkadash.timeline.pages import MOST_BEFORE
-from kafkadash.timeline.sources import CollectorEvents, read_timeline, select_findings
+from kafkadash.timeline.sources import CollectorEvents, StoredReassignments, read_timeline, select_findings
 from tests.factories import NOW, ReassignmentFactory, TopicFactory, judged, watched
 from tests.pages.conftest import Page
 
@@ -212,6 +214,46 @@ def test_timeline__of_all_sources__is_counted_ordered_and_grouped_by_day(get_pag
     paged = [entry for begin in range(0, len(entries), 3) for entry in reading.list_entries(begin, begin + 3)]
     assert [entry.at for entry in paged] == [entry.at for entry in entries]
     assert {entry.key for entry in paged} == {entry.key for entry in entries}
+
+
+@pytest.mark.django_db
+def test_reassignments__that_begin_or_end_in_the_span__are_folded_as_one_by_one() -> None:
+    cluster, chance = watched("demo", NOW), random.Random(7)
+    span = TimeSpan(minutes(60), minutes(20))
+    rows = []
+    for number in range(300):
+        begun = minutes(chance.choice([20, 40, 60, chance.uniform(10, 80)]))
+        ended = begun + timedelta(minutes=chance.choice([0, 0.3, 20, 40, chance.uniform(0, 50)]))
+        outcome = chance.choice([MoveOutcome.RUNNING, MoveOutcome.COMPLETED, MoveOutcome.CANCELLED])
+        rows.append(
+            ReassignmentFactory.create(
+                cluster=cluster,
+                public_id=f"r-{number}",
+                partition=number,
+                claimed_by=chance.choice(["", "#1", "#2"]),
+                started_after=chance.choice([None, begun - timedelta(seconds=5)]),
+                started_before=begun,
+                outcome=outcome,
+                ended_at=None if outcome is MoveOutcome.RUNNING else ended,
+            )
+        )
+    begins = span.list_begins(2 * BUCKETS)
+    expected: dict[Any, list[Any]] = {}
+    for row in rows:
+        for at, since, how in (
+            (row.started_before, row.started_after, ""),
+            (row.ended_at, row.ended_at, row.outcome),
+        ):
+            if at is not None and span.begin <= at < span.end:
+                slot = 0 if row.claimed_by else bisect_right(begins, at)
+                expected.setdefault((row.claimed_by, slot, how), []).append((at, since, row.pk))
+    folds = StoredReassignments()._fold(TimelineScope(cluster.pk, "demo", frozenset(EntryKind)), span)
+    assert {(fold.owner, fold.slot, fold.how) for fold in folds} == expected.keys()
+    for fold in folds:
+        moments, sinces, numbers = zip(*expected[fold.owner, fold.slot, fold.how], strict=True)
+        assert fold.at == (max(moments) if fold.how else min(moments))
+        assert fold.not_before == min((since for since in sinces if since is not None), default=None)
+        assert (fold.last, fold.number, fold.one) == (max(moments), len(moments), min(numbers))
 
 
 @pytest.mark.django_db
