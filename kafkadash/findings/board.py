@@ -688,7 +688,8 @@ class ClusterStanding:
 
 _JOINED: tuple[str, ...] = ("state", "judgement", "trend", "active_run__request", "zookeeper_state")
 _NOT_OF_RUNS = tuple(f"active_run__{name}" for name in ("samples", "report", "foreign"))
-_NOT_SHOWN = ("sasl_password", "ca_pem", "certificate_pem", "key_pem")
+_KNOWN = tuple(field.name for field in Cluster._meta.concrete_fields if not field.primary_key)
+"""Columns of the clusters themselves, which are given."""
 _PENDING = ("zookeeper_state__queued", "zookeeper_state__elections", "zookeeper_state__deletions")
 
 
@@ -716,7 +717,7 @@ def rank_clusters(
     )
     figures, judged, trends, silent, moves, running, windows = {}, {}, {}, {}, {}, {}, {}
     ensembles: dict[int, ZooKeeperState | None] = {}
-    for row in seen.select_related(*_JOINED).defer(*_NOT_SHOWN, *_NOT_OF_RUNS, *_PENDING):
+    for row in seen.select_related(*_JOINED).defer(*_KNOWN, *_NOT_OF_RUNS, *_PENDING):
         run = getattr(row, "active_run", None)
         running[row.pk] = RunningChange(run.request, summarize_run(run, run.request, now), now) if run else None
         silent[row.pk] = row.silent or 0
@@ -725,7 +726,7 @@ def rank_clusters(
         figures[row.pk] = getattr(row, "state", None)
         judged[row.pk] = getattr(row, "judgement", None)
         trends[row.pk] = getattr(row, "trend", None)
-        ensembles[row.pk] = getattr(row, "zookeeper_state", None) if row.zookeeper else None
+        ensembles[row.pk] = getattr(row, "zookeeper_state", None) if own[row.pk].zookeeper else None
     statuses = read_statuses(pk for pk in own if known is None or pk != known.cluster.pk)
     if known is not None:
         statuses[known.cluster.pk] = dict(known.statuses)

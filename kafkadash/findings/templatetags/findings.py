@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
@@ -14,12 +15,12 @@ from django.utils.safestring import SafeString, mark_safe
 
 from kafkadash.clusters.models import Cluster, ClusterMode
 from kafkadash.core.status import HealthState
-from kafkadash.findings.board import ClusterStanding, FindingRow
+from kafkadash.findings.board import ClusterStanding, FindingRow, FindingTrend
 from kafkadash.findings.kinds import FindingKind, stored_kind
 from kafkadash.findings.models import Finding
 from kafkadash.maintenance.models import QuietPeriod
 from kafkadash.monitoring.templatetags.figures import clock, moment, version
-from kafkadash.monitoring.templatetags.marks import icon, shape, since
+from kafkadash.monitoring.templatetags.marks import icon, shape, since, sparkline
 
 register = template.Library()
 
@@ -29,9 +30,8 @@ _OF_GROUPS = (FindingKind.CONSUMER_LAG, FindingKind.CONSUMER_LOSS)
 @register.simple_tag
 def finding_article(finding: FindingRow, now: datetime, back: str, is_first: bool) -> SafeString:
     """Return the row of a finding. ``back``: page that acknowledging leads back to, ``is_first``: of its list."""
-    held, quiet, trend, following = finding.acknowledged, finding.quiet, finding.trend, finding.next
-    since_at = finding.since
-    return _render_article(
+    held, quiet, following = finding.acknowledged, finding.quiet, finding.next
+    before, between, after = _render_article(
         RowTexts(
             html_id=finding.html_id,
             kind=finding.kind.value,
@@ -45,11 +45,6 @@ def finding_article(finding: FindingRow, now: datetime, back: str, is_first: boo
             last_seen=moment(finding.seen_at, now) if finding.old and finding.seen_at else "",
             measured=finding.said.measured,
             limit=finding.said.limit,
-            trend_words=trend.words if trend else "",
-            trend_path=trend.path if trend else "",
-            trend_limit=trend.limit_y if trend else "",
-            since=since(since_at, now) if since_at else "",
-            since_at=moment(since_at, now) if since_at else "",
             quiet=quiet_mark(quiet, now) if quiet else "",
             owner=str(held.acknowledged_by) if held else "",
             owner_mark=owner_mark(held, now) if held else "",
@@ -59,11 +54,25 @@ def finding_article(finding: FindingRow, now: datetime, back: str, is_first: boo
             next_label=following.label if following else "",
         )
     )
+    parts = (before, _draw_trend(finding.trend), between, _tell_age(finding.since, now), after)
+    return mark_safe("".join(parts))  # noqa: S308  each is markup
+
+
+@lru_cache(maxsize=2_000)
+def _draw_trend(trend: FindingTrend | None) -> SafeString | str:
+    if trend is None:
+        return ""
+    line = sparkline(trend.path, trend.words, limit_y=trend.limit_y)
+    return format_html('{}<span aria-hidden="true">{}</span>', line, trend.words)
+
+
+def _tell_age(then: datetime | None, now: datetime) -> SafeString | str:
+    return format_html("<b>{}</b><span>{}</span>", since(then, now), moment(then, now)) if then else ""
 
 
 @dataclass(frozen=True)
 class RowTexts:
-    """All that a row of a finding shows, as it is shown. Those given as ``SafeString`` are markup."""
+    """All that a row of a finding shows but age and trend, as it is shown. Those given as ``SafeString`` are markup."""
 
     html_id: str
     kind: str
@@ -77,11 +86,6 @@ class RowTexts:
     last_seen: str
     measured: str
     limit: str
-    trend_words: str
-    trend_path: str
-    trend_limit: str
-    since: str
-    since_at: str
     quiet: str
     owner: str
     owner_mark: str
@@ -91,11 +95,19 @@ class RowTexts:
     next_label: str
 
 
+_PLACE = mark_safe(f"place-{secrets.token_hex(16)}")  # noqa: S308  as no name can foresee
+"""Stands for what changes every second in the markup that is kept."""
+
+
 @lru_cache(maxsize=2_000)
-def _render_article(texts: RowTexts) -> SafeString:
-    """Cached, because boards and pushes show the same rows again and again; ages change once a minute."""
-    context = {**vars(texts), "runbook": runbook_link(stored_kind(texts.kind))}
-    return mark_safe(render_to_string("findings/_finding_row.html", context))  # noqa: S308  rendered by Django
+def _render_article(texts: RowTexts) -> tuple[str, str, str]:
+    """Return the markup before the trend, between it and the age, and behind the age.
+
+    Cached, because boards and pushes show the same rows again and again.
+    """
+    context = {**vars(texts), "runbook": runbook_link(stored_kind(texts.kind)), "place": _PLACE}
+    before, between, after = render_to_string("findings/_finding_row.html", context).split(_PLACE)
+    return before, between, after
 
 
 @register.simple_tag
