@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import time_machine
 from django.core.management import get_commands, load_command_class
 from django.test import Client
 
@@ -113,6 +114,9 @@ def test_a_broken_cluster_says_sentence_number_since_and_next_step(get_page: Get
     assert figures_of(shown.first(".finding-number").text) == ["229"]
     assert shown.texts(".finding-since b") == ["7 min"]
     assert shown.texts(".finding-since span") == ["01:56:04"]
+    with time_machine.travel(NOW + timedelta(minutes=2), tick=False):
+        later = get_page("/").first(f"#finding-{row.public_id}")
+        assert later.texts(".finding-since b") == ["9 min"]
     assert [link.get("href") for link in shown.find(".finding-next a")] == ["/clusters/demo/brokers/2/"]
     assert f'action="/clusters/demo/findings/{row.public_id}/acknowledge/"' in board.html
     assert 'href="/runbooks/broker-down/"' in board.html
