@@ -105,7 +105,7 @@ def _render_article(texts: RowTexts) -> tuple[str, str, str]:
 
     Cached, because boards and pushes show the same rows again and again.
     """
-    context = {**vars(texts), "runbook": runbook_link(stored_kind(texts.kind)), "place": _PLACE}
+    context = {"texts": texts, "runbook": runbook_link(stored_kind(texts.kind)), "place": _PLACE}
     before, between, after = render_to_string("findings/_finding_row.html", context).split(_PLACE)
     return before, between, after
 
@@ -115,19 +115,34 @@ def cluster_facts(standing: ClusterStanding) -> SafeString:
     """Return version, brokers, racks and quorum margin, as far as they are known, for the head of a cluster."""
     figures = standing.figures
     return _render_facts(
-        version=version(figures.kafka_version or ""),
-        is_zookeeper=standing.cluster.mode == ClusterMode.ZOOKEEPER,
-        brokers_up=standing.brokers_up,
-        brokers=standing.brokers,
-        is_last_known=standing.state is HealthState.UNKNOWN,
-        racks=figures.racks,
-        survives=standing.quorum.quorum.survives if standing.quorum and not standing.quorum_stale else None,
+        ClusterHead(
+            version=version(figures.kafka_version or ""),
+            is_zookeeper=standing.cluster.mode == ClusterMode.ZOOKEEPER,
+            brokers_up=standing.brokers_up,
+            brokers=standing.brokers,
+            is_last_known=standing.state is HealthState.UNKNOWN,
+            racks=figures.racks,
+            survives=standing.quorum.quorum.survives if standing.quorum and not standing.quorum_stale else None,
+        )
     )
 
 
+@dataclass(frozen=True)
+class ClusterHead:
+    """Figures in the head of a cluster; None where they are not known. ``survives``: failures of voters."""
+
+    version: str
+    is_zookeeper: bool
+    brokers_up: int | None
+    brokers: int | None
+    is_last_known: bool
+    racks: int | None
+    survives: int | None
+
+
 @lru_cache(maxsize=2_000)
-def _render_facts(**facts: str | int | None) -> SafeString:
-    return mark_safe(render_to_string("findings/_cluster_facts.html", facts))  # noqa: S308  rendered by Django
+def _render_facts(head: ClusterHead) -> SafeString:
+    return mark_safe(render_to_string("findings/_cluster_facts.html", {"head": head}))  # noqa: S308  rendered by Django
 
 
 @register.simple_tag
