@@ -9,7 +9,7 @@ import json
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, islice
 from operator import attrgetter, itemgetter
@@ -20,7 +20,6 @@ from django.db import connection
 from django.db.models import (
     Case,
     Count,
-    DateTimeField,
     F,
     Func,
     IntegerField,
@@ -114,12 +113,12 @@ class EntryPlace(NamedTuple):
 class SourceReading:
     """Number of entries of a span by kind and interval, and how to read the places of those that are listed.
 
-    ``counts``: of all kinds, listed or not. ``read_newest``: takes a moment and a number, and returns the places of the
-    newest entries before the moment, at most so many.
+    ``counts``: of all kinds, listed or not. ``read_newest``: takes a part of the span and a number, and returns the
+    places of the newest entries in it, at most so many.
     """
 
     counts: Sequence[KindCount]
-    read_newest: Callable[[datetime, int], Iterable[EntryPlace]]
+    read_newest: Callable[[TimeSpan, int], Iterable[EntryPlace]]
 
 
 class TimelineSource(Protocol):
@@ -132,8 +131,14 @@ class TimelineSource(Protocol):
 
 def _bucket(field: str, span: TimeSpan, intervals: int = BUCKETS) -> Func:
     """Return the interval of a time as a number from 1 on."""
-    begins = Value(span.list_begins(intervals), output_field=ArrayField(DateTimeField()))
-    return Func(F(field), begins, function="width_bucket", output_field=IntegerField())
+    begins = Value(_write_array(span.list_begins(intervals)), output_field=TextField())
+    template = "width_bucket(%(expressions)s::timestamptz[])"
+    return Func(F(field), begins, template=template, output_field=IntegerField())
+
+
+def _write_array(moments: Iterable[datetime]) -> str:
+    """Return an array as PostgreSQL reads it; as a list, each moment would be prepared by itself."""
+    return f"{{{','.join([moment.isoformat() for moment in moments])}}}"
 
 
 def _within(field: str, span: TimeSpan) -> Q:
@@ -153,15 +158,15 @@ def _read_moments(
         counted = rows.annotate(bucket=_bucket(field, span)).order_by().values_list("bucket")
         counts += [KindCount(bucket - 1, kind, number) for bucket, number in counted.annotate(number=Count("*"))]
 
-    def read_newest(until: datetime, most: int) -> Iterator[EntryPlace]:
+    def read_newest(part: TimeSpan, most: int) -> Iterator[EntryPlace]:
         for field, rows in moments.items():
-            newest = rows.filter(**{f"{field}__lt": until}).order_by(f"-{field}", "-pk")
+            newest = rows.filter(_within(field, part)).order_by(f"-{field}", "-pk")
             yield from (EntryPlace(at, source, pk, field) for at, pk in newest.values_list(field, "pk")[:most])
 
     return SourceReading(counts, read_newest if scope.wants(kind) else _read_nothing)
 
 
-def _read_nothing(_until: datetime, _most: int) -> Sequence[EntryPlace]:
+def _read_nothing(_part: TimeSpan, _most: int) -> Sequence[EntryPlace]:
     return ()
 
 
@@ -186,8 +191,8 @@ class CollectorEvents:
         ]
         rows = self._rows(scope, span).filter(kind__in=scope.kinds & EVENT_KINDS)
 
-        def read_newest(until: datetime, most: int) -> Iterator[EntryPlace]:
-            newest = rows.filter(at__lt=until).order_by("-at", "-pk").values_list("at", "pk")[:most]
+        def read_newest(part: TimeSpan, most: int) -> Iterator[EntryPlace]:
+            newest = rows.filter(_within("at", part)).order_by("-at", "-pk").values_list("at", "pk")[:most]
             yield from (EntryPlace(at, self, pk) for at, pk in newest)
 
         return SourceReading(counts, read_newest if scope.kinds & EVENT_KINDS else _read_nothing)
@@ -199,7 +204,8 @@ class CollectorEvents:
             return rows.order_by().values_list("bucket", "kind").annotate(number=Count("*"))
         begins = span.list_begins()
         with connection.cursor() as cursor:
-            cursor.execute(self._COUNT_INTERVALS, [begins, [*begins[1:], span.end], scope.cluster_id])
+            edges = [_write_array(begins), _write_array([*begins[1:], span.end])]
+            cursor.execute(self._COUNT_INTERVALS, [*edges, scope.cluster_id])
             counted: list[tuple[int, str, int]] = cursor.fetchall()
         return counted
 
@@ -422,11 +428,11 @@ _ENDED: Mapping[str, TimelineCode] = {
 OTHERS = "others"
 
 
-@dataclass(frozen=True, slots=True)
-class MoveFold:
+class MoveFold(NamedTuple):
     """Reassignments of one owner that began, or ended with the same outcome, in one interval.
 
     ``how``: the outcome, '' of begins. ``at``: the first begin, or the last end. ``one``: the row, where it is one.
+    A tuple, because 90 days have thousands.
     """
 
     owner: str
@@ -448,8 +454,7 @@ class MoveFold:
         if other is None:
             return self
         known = [moment for moment in (self.not_before, other.not_before) if moment is not None]
-        return replace(
-            self,
+        return self._replace(
             not_before=min(known, default=None),
             at=max(self.at, other.at) if self.how else min(self.at, other.at),
             last=max(self.last, other.last),
@@ -468,9 +473,9 @@ class StoredReassignments:
         buckets = Counter(bisect_right(begins, fold.at) - 1 for fold in folds)
         counts = [KindCount(bucket, EntryKind.MOVES, number) for bucket, number in buckets.items()]
 
-        def read_newest(until: datetime, most: int) -> Iterator[EntryPlace]:
-            older = (fold for fold in folds if fold.at < until)
-            yield from (EntryPlace(fold.at, self, fold) for fold in islice(older, most))
+        def read_newest(part: TimeSpan, most: int) -> Iterator[EntryPlace]:
+            newest = (fold for fold in folds if part.begin <= fold.at < part.end)
+            yield from (EntryPlace(fold.at, self, fold) for fold in islice(newest, most))
 
         return SourceReading(counts, read_newest if scope.wants(EntryKind.MOVES) else _read_nothing)
 
@@ -615,8 +620,8 @@ class TimelineReading:
 
     def list_entries(self, begin: int, end: int) -> list[TimelineEntry]:
         """Return the entries of these places, newest first. A source reads those of its own at once."""
-        until, newer = self._skip_newer(begin)
-        found = chain.from_iterable(reading.read_newest(until, end - newer) for reading in self.sources)
+        part, newer = self._find_part(begin, end)
+        found = chain.from_iterable(reading.read_newest(part, end - newer) for reading in self.sources)
         places = sorted(found, key=itemgetter(0), reverse=True)[begin - newer : end - newer]
         entries = [
             entry
@@ -626,21 +631,26 @@ class TimelineReading:
         ]
         return sorted(entries, key=lambda entry: (entry.at, entry.key), reverse=True)
 
-    def _skip_newer(self, begin: int) -> tuple[datetime, int]:
-        """Return the end of the interval that has the entry of this place, and how many listed entries are newer.
+    def _find_part(self, begin: int, end: int) -> tuple[TimeSpan, int]:
+        """Return the intervals in which the entries of these places are, and how many listed entries are newer.
 
-        So entries of newer intervals, which are counted, are not read to be skipped.
+        The counts tell it, so no entries are read to be skipped.
         """
         listed: Counter[int] = Counter()
         for count in self.counts:
             if count.kind in self.scope.kinds:
                 listed[count.bucket] += count.count
-        newer, ends = 0, [*self.span.list_begins()[1:], self.span.end]
-        for bucket in reversed(range(BUCKETS)):
-            if newer + listed[bucket] > begin:
-                return ends[bucket], newer
-            newer += listed[bucket]
-        return self.span.begin, newer
+        begins = [*self.span.list_begins(), self.span.end]
+        newest = BUCKETS - 1
+        newer = 0
+        while newest > 0 and newer + listed[newest] <= begin:
+            newer += listed[newest]
+            newest -= 1
+        oldest, known = newest, newer + listed[newest]
+        while oldest > 0 and known < end:
+            oldest -= 1
+            known += listed[oldest]
+        return TimeSpan(begins[oldest], begins[newest + 1]), newer
 
 
 def read_timeline(scope: TimelineScope, span: TimeSpan) -> TimelineReading:
