@@ -290,7 +290,10 @@ _TOPICS_NAMED = Func(
 
 
 def select_findings(scope: TimelineScope) -> Q:
-    """Return the condition that a finding is about the broker, topic or group; of a topic, that it names it."""
+    """Return the condition that a finding is about the broker, topic or group; of a topic, that it names it.
+
+    One query where a topic is asked for.
+    """
     wanted = Q()
     if scope.broker is not None:
         wanted &= Q(message_params__broker=scope.broker)

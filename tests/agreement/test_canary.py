@@ -169,7 +169,7 @@ def test_canary__measures_who_leads_and_never_another(
 
     with frozen_nodes(playground, BROKER):
         read = probes.take()
-    # Where the controllers fence it before the record is sent, another broker takes that.
+    # The controllers may fence it before the record is sent, which another broker takes then.
     led_by_another = CanaryReading(CanaryState.NOT_MEASURED, code=CanaryReason.LEADER_CHANGED)
     assert read[BROKER].state is CanaryState.FAILED or read[BROKER] == led_by_another, read
     assert read[LEADS_IT].state is not CanaryState.MEASURED or (read[LEADS_IT].consumed_ms or 0) > 1000, (

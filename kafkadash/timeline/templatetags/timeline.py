@@ -6,6 +6,7 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from kafkadash.monitoring.templatetags.figures import figure
 from kafkadash.timeline.entries import EntryLine, TimelineEntry
 
 register = template.Library()
@@ -16,7 +17,7 @@ def entry_lines(entry: TimelineEntry) -> SafeString:
     """Return the lines of an entry as a list. A template would take three times as long: a page has up to 5,000."""
     items = [_format_line(line) for line in entry.lines]
     if entry.more > 0:
-        items.append(format_html('<li class="muted">and {} more</li>', f"{entry.more:,}"))
+        items.append(format_html('<li class="muted">and {} more</li>', figure(entry.more)))
     listed = mark_safe("\n".join(items))  # noqa: S308  each is formatted above
     return format_html('<ul class="timeline-lines">{}</ul>', listed)
 
