@@ -47,7 +47,7 @@ def _format_labels(labels: Mapping[str, str]) -> str:
     return ",".join([f'{label}="{_escape(value)}"' for label, value in sorted(labels.items())])
 
 
-@lru_cache(maxsize=20_000)  # a group is named in several families, and in the next scrape
+@lru_cache(maxsize=32_768)  # as many groups as are told, and more; each is named in several families
 def _escape(value: str) -> str:
     return _escape_quotes(value.replace("\\", r"\\").replace("\n", r"\n"))
 

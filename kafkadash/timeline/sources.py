@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, islice
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
 from django.contrib.postgres.fields import ArrayField
@@ -471,7 +471,7 @@ class StoredReassignments:
 
     def read_span(self, scope: TimelineScope, span: TimeSpan) -> SourceReading:
         folds = [] if scope.group_key else self._fold(scope, span)
-        folds.sort(key=attrgetter("at"), reverse=True)
+        folds.sort(key=lambda fold: (fold.at, fold.key), reverse=True)  # the same order for each page
         begins = span.list_begins()
         buckets = Counter(bisect_right(begins, fold.at) - 1 for fold in folds)
         counts = [KindCount(bucket, EntryKind.MOVES, number) for bucket, number in buckets.items()]

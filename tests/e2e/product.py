@@ -33,9 +33,9 @@ RACKS = ("a", "b", "c", "c")
 DRAINED = 4  # its rack has another broker: what it holds can go there
 READY_S, STOP_S, COMMAND_S = 240.0, 60.0, 120.0
 READY_WORD = "Ready in"
-# What tests wait for is noticed sooner than usual, and a move in flight is read less often: some last through a whole
-# module of tests. The rest keeps the product's own pace: a refresh costs four brokers, a worker and each open page
-# something.
+# Changes that tests wait for are noticed sooner than usual, and a move in flight is read less often: some last through
+# a whole module of tests. The rest keeps the product's own pace: a refresh costs four brokers, a worker and each open
+# page something.
 PACE = {
     "INTERVAL_REASSIGNMENTS": "3",
     "INTERVAL_MOVING": "4",

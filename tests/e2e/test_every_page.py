@@ -117,7 +117,7 @@ def test_pages__of_this_cluster__have_nothing_wrong_and_say_what_kafkas_tools_sa
     alices_session: dict[str, Any],
 ) -> None:
     world, told = worlds[slug], worlds[slug].told
-    # What is wide and light of one cluster is narrow and dark of another.
+    # A page that is wide and light for one cluster is narrow and dark for the other.
     visitor = Visitor(new_context(storage_state=alices_session).new_page(), SCREENS / slug, int(slug != "demo"))
     for route, visited in OF_A_CLUSTER.items():
         if visited.of_seen and told is None:

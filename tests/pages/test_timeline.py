@@ -257,6 +257,24 @@ def test_reassignments__that_begin_or_end_in_the_span__are_folded_as_one_by_one(
 
 
 @pytest.mark.django_db
+def test_reassignments__that_ended_at_the_same_time__have_one_order_however_they_are_stored() -> None:
+    outcomes = [MoveOutcome.COMPLETED, MoveOutcome.CANCELLED, MoveOutcome.SUPERSEDED]
+    span = TimeSpan(minutes(60), minutes(0))
+    orders = []
+    for slug, stored in (("demo", outcomes), ("other", outcomes[::-1])):
+        cluster = watched(slug, NOW)
+        for outcome in stored:
+            ReassignmentFactory.create(
+                cluster=cluster, started_after=None, started_before=minutes(90), outcome=outcome, ended_at=minutes(30)
+            )
+        scope = TimelineScope(cluster.pk, slug, frozenset({EntryKind.MOVES}))
+        places = StoredReassignments().read_span(scope, span).read_newest(span, 10)
+        orders.append([place.ref.how for place in places])
+    assert orders[0] == orders[1]
+    assert sorted(orders[0]) == sorted(outcomes)
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize("broker", [None, 3])
 def test_events__at_the_edges_of_intervals__are_each_counted_once(broker: int | None) -> None:
     cluster = watched("demo", NOW)
