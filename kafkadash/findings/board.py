@@ -18,7 +18,7 @@ from typing import Any, Self, TypedDict
 from urllib.parse import urlencode
 
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Count, F, FilteredRelation, OuterRef, Q, Subquery
+from django.db.models import Count, F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import JSONObject
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
@@ -49,6 +49,7 @@ from kafkadash.core.middleware import post_only
 from kafkadash.core.revalidation import revalidated
 from kafkadash.core.rows import one_moment
 from kafkadash.core.status import NEVER, HealthState, RefreshStatus, is_stale
+from kafkadash.execution.models import Execution
 from kafkadash.execution.pages.summaries import summarize_run
 from kafkadash.findings import services
 from kafkadash.findings.errors import OnCallErrorCode
@@ -686,40 +687,50 @@ class ClusterStanding:
         return self.state.severity, worst.kind.rank if worst else 0, opened, self.cluster.name
 
 
-_JOINED: tuple[str, ...] = ("state", "judgement", "trend", "active_run__request", "zookeeper_state")
-_NOT_OF_RUNS = tuple(f"active_run__{name}" for name in ("samples", "report", "foreign"))
-_KNOWN = tuple(field.name for field in Cluster._meta.concrete_fields if not field.primary_key)
-"""Columns of the clusters themselves, which are given."""
+_JOINED: tuple[str, ...] = ("state", "judgement", "trend", "zookeeper_state")
 _PENDING = ("zookeeper_state__queued", "zookeeper_state__elections", "zookeeper_state__deletions")
+_CREDENTIALS = ("sasl_password", "ca_pem", "certificate_pem", "key_pem", "zookeeper_password")
 
 
-def rank_clusters(
-    clusters: Iterable[Cluster], now: datetime, known: CollectionFreshness | None = None
-) -> list[ClusterStanding]:
-    """The clusters, worst first. Five queries for any number of them.
+def rank_clusters(clusters: QuerySet[Cluster], now: datetime) -> list[ClusterStanding]:
+    """The clusters, worst first. Four queries for any number of them, and one where a run goes on."""
+    rows = list(_join_stored(clusters.defer(*_CREDENTIALS), now))
+    return _read_standings({row.pk: row for row in rows}, rows, now)
 
-    ``known``: what was read already of one.
-    """
-    own = {cluster.pk: cluster for cluster in clusters}
-    held = Cluster.objects.filter(pk__in=own)
+
+def summarize_cluster(cluster: Cluster, now: datetime, known: CollectionFreshness | None = None) -> ClusterStanding:
+    """The cluster, in at most five queries. ``known``: what was read already of it."""
+    others = [field.name for field in Cluster._meta.concrete_fields if not field.primary_key]
+    rows = _join_stored(Cluster.objects.filter(pk=cluster.pk).defer(*others), now)
+    return _read_standings({cluster.pk: cluster}, rows, now, known)[0]
+
+
+def _join_stored(clusters: QuerySet[Cluster], now: datetime) -> QuerySet[Any]:
+    """Return the clusters, each with the rows of which it has at most one and with the numbers of others."""
     away = BrokerState.objects.filter(SILENT, cluster=OuterRef("pk")).order_by().values("cluster")
-    active = FilteredRelation("executions", condition=Q(executions__active=True))
+    active = Execution.objects.filter(cluster=OuterRef("pk"), active=True)
     moved = ReassignmentSnapshot.objects.filter(cluster=OuterRef("pk"), outcome=MoveOutcome.RUNNING).order_by()
     maintained = QuietPeriod.objects.filter(
         cluster=OuterRef("pk"), purpose=QuietPurpose.MAINTENANCE, begins_at__lte=now, ends_at__gt=now
     ).exclude(stage=QuietStage.OVER)
     columns = {name: F(name) for name in ("broker", "rack", "ends_at", "reason", "author_name")}
-    seen = held.annotate(
+    joined = clusters.annotate(
         maintained=ArraySubquery(maintained.order_by("-ends_at").values(json=JSONObject(**columns))),
         silent=Subquery(away.annotate(number=Count("pk")).values("number")),
         moving=Subquery(moved.values("cluster").annotate(number=Count("pk")).values("number")),
-        active_run=active,
+        active_run=Subquery(active.values("pk")),
     )
-    figures, judged, trends, silent, moves, running, windows = {}, {}, {}, {}, {}, {}, {}
+    return joined.select_related(*_JOINED).defer(*_PENDING)
+
+
+def _read_standings(
+    own: Mapping[int, Cluster], rows: Iterable[Any], now: datetime, known: CollectionFreshness | None = None
+) -> list[ClusterStanding]:
+    """``rows``: those of ``_join_stored``."""
+    figures, judged, trends, silent, moves, active, windows = {}, {}, {}, {}, {}, {}, {}
     ensembles: dict[int, ZooKeeperState | None] = {}
-    for row in seen.select_related(*_JOINED).defer(*_KNOWN, *_NOT_OF_RUNS, *_PENDING):
-        run = getattr(row, "active_run", None)
-        running[row.pk] = RunningChange(run.request, summarize_run(run, run.request, now), now) if run else None
+    for row in rows:
+        active[row.pk] = row.active_run
         silent[row.pk] = row.silent or 0
         windows[row.pk] = tuple(map(_read_window, row.maintained))
         moves[row.pk] = row.moving or 0
@@ -731,6 +742,7 @@ def rank_clusters(
     if known is not None:
         statuses[known.cluster.pk] = dict(known.statuses)
     found = _open_findings(own)
+    running = _read_running([run for run in active.values() if run is not None], now)
     quorums = _quorums_of([pk for pk, cluster in own.items() if cluster.mode == ClusterMode.KRAFT], known)
     result = []
     for pk, cluster in own.items():
@@ -759,14 +771,22 @@ def rank_clusters(
     return sorted(result, key=lambda standing: standing.urgency)
 
 
+def _read_running(runs: Collection[int], now: datetime) -> dict[int, RunningChange]:
+    """Return the changes of these runs by cluster id. One query; none without runs."""
+    if not runs:
+        return {}
+    rows = (
+        Execution.objects.filter(pk__in=runs, active=True)
+        .select_related("request")
+        .defer("samples", "report", "foreign")
+    )
+    return {run.cluster_id: RunningChange(run.request, summarize_run(run, run.request, now), now) for run in rows}
+
+
 def _read_window(document: Mapping[str, Any]) -> CurrentWindow:
     about = describe_scope(document["broker"], document["rack"])
     ends_at = datetime.fromisoformat(document["ends_at"])
     return CurrentWindow(about, ends_at, document["reason"], document["author_name"])
-
-
-def summarize_cluster(cluster: Cluster, now: datetime, known: CollectionFreshness | None = None) -> ClusterStanding:
-    return rank_clusters([cluster], now, known)[0]
 
 
 def _quorums_of(clusters: Collection[int], known: CollectionFreshness | None) -> dict[int, QuorumSeen]:

@@ -93,7 +93,7 @@ class StoredMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield the families in the order of the catalogue, those without a sample left out."""
-        clusters = list(Cluster.objects.select_related("same_as"))
+        clusters = Cluster.objects.select_related("same_as")
         standings = sorted(rank_clusters(clusters, self.now), key=lambda standing: standing.cluster.slug)
         pipeline = pipeline_standing(self.now)
         own = {standing.cluster.pk: standing for standing in standings}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
@@ -15,7 +16,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from kafkadash.clusters.models import Cluster, ClusterMode
 from kafkadash.core.status import HealthState
-from kafkadash.findings.board import ClusterStanding, FindingRow, FindingTrend
+from kafkadash.findings.board import ClusterStanding, FindingIncident, FindingRow, FindingTrend
 from kafkadash.findings.kinds import FindingKind, stored_kind
 from kafkadash.findings.models import Finding
 from kafkadash.maintenance.models import QuietPeriod
@@ -28,8 +29,19 @@ _OF_GROUPS = (FindingKind.CONSUMER_LAG, FindingKind.CONSUMER_LOSS)
 
 
 @register.simple_tag
-def finding_article(finding: FindingRow, now: datetime, back: str, is_first: bool) -> SafeString:
-    """Return the row of a finding. ``back``: page that acknowledging leads back to, ``is_first``: of its list."""
+def list_incidents(incidents: Iterable[FindingIncident], now: datetime, back: str) -> SafeString:
+    """Return the rows of findings, each with its consequences. ``back``: page that acknowledging leads back to."""
+    parts = []
+    for place, incident in enumerate(incidents):
+        if incident.row is not None:
+            parts.append(_show_finding(incident.row, now, back, is_first=place == 0))
+        if incident.consequences:
+            folded = {"incident": incident, "finding": incident.row, "consequences": incident.consequences}
+            parts.append(render_to_string("findings/_folded.html", folded))
+    return mark_safe("".join(parts))  # noqa: S308  each is markup
+
+
+def _show_finding(finding: FindingRow, now: datetime, back: str, *, is_first: bool) -> str:
     held, quiet, following = finding.acknowledged, finding.quiet, finding.next
     before, between, after = _render_article(
         RowTexts(
@@ -54,8 +66,7 @@ def finding_article(finding: FindingRow, now: datetime, back: str, is_first: boo
             next_label=following.label if following else "",
         )
     )
-    parts = (before, _draw_trend(finding.trend), between, _tell_age(finding.since, now), after)
-    return mark_safe("".join(parts))  # noqa: S308  each is markup
+    return f"{before}{_draw_trend(finding.trend)}{between}{_tell_age(finding.since, now)}{after}"
 
 
 @lru_cache(maxsize=2_000)
@@ -113,23 +124,18 @@ def _render_article(texts: RowTexts) -> tuple[str, str, str]:
 @register.simple_tag
 def cluster_facts(standing: ClusterStanding) -> SafeString:
     """Return version, brokers, racks and quorum margin, as far as they are known, for the head of a cluster."""
-    figures = standing.figures
-    return _render_facts(
-        ClusterHead(
-            version=version(figures.kafka_version or ""),
-            is_zookeeper=standing.cluster.mode == ClusterMode.ZOOKEEPER,
-            brokers_up=standing.brokers_up,
-            brokers=standing.brokers,
-            is_last_known=standing.state is HealthState.UNKNOWN,
-            racks=figures.racks,
-            survives=standing.quorum.quorum.survives if standing.quorum and not standing.quorum_stale else None,
-        )
-    )
+    return _render_facts("findings/_cluster_facts.html", _choose_facts(standing))
+
+
+@register.simple_tag
+def cluster_line_facts(standing: ClusterStanding) -> SafeString:
+    """Return version, brokers, partitions and quorum margin as columns of the line of a quiet cluster."""
+    return _render_facts("findings/_line_facts.html", _choose_facts(standing))
 
 
 @dataclass(frozen=True)
 class ClusterHead:
-    """Figures in the head of a cluster; None where they are not known. ``survives``: failures of voters."""
+    """Figures in the head or line of a cluster; None where they are not known. ``survives``: failures of voters."""
 
     version: str
     is_zookeeper: bool
@@ -137,12 +143,27 @@ class ClusterHead:
     brokers: int | None
     is_last_known: bool
     racks: int | None
+    partitions: int | None
     survives: int | None
 
 
+def _choose_facts(standing: ClusterStanding) -> ClusterHead:
+    figures = standing.figures
+    return ClusterHead(
+        version=version(figures.kafka_version or ""),
+        is_zookeeper=standing.cluster.mode == ClusterMode.ZOOKEEPER,
+        brokers_up=standing.brokers_up,
+        brokers=standing.brokers,
+        is_last_known=standing.state is HealthState.UNKNOWN,
+        racks=figures.racks,
+        partitions=figures.partitions,
+        survives=standing.quorum.quorum.survives if standing.quorum and not standing.quorum_stale else None,
+    )
+
+
 @lru_cache(maxsize=2_000)
-def _render_facts(head: ClusterHead) -> SafeString:
-    return mark_safe(render_to_string("findings/_cluster_facts.html", {"head": head}))  # noqa: S308  rendered by Django
+def _render_facts(template_name: str, head: ClusterHead) -> SafeString:
+    return mark_safe(render_to_string(template_name, {"head": head}))  # noqa: S308  rendered by Django
 
 
 @register.simple_tag
