@@ -45,6 +45,8 @@ READ = (
 # The disks of the machine that runs this may be fuller than a broker's should be.
 ASKED = PlanInput(EXPLICIT, upload="0" * 64, name="plan.json", disk_limit=1.0)
 SLOW, FAST = 200_000, 1_000_000_000
+HELD_MIB = 32
+"""What a move at ``SLOW`` copies in more than two minutes, longer than a test acts on it on a slow machine."""
 RUN_S = 60.0
 
 Targets = Mapping[tuple[str, int], Sequence[int]]

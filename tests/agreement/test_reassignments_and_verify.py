@@ -26,17 +26,15 @@ from kafkadash.verify.job import load_verdicts, start_verification
 from kafkadash.verify.models import Verification
 from kafkadash.verify.rules import PartitionVerdict, VerifyState
 from tests.agreement.conftest import Mover, Refresher, TopicMaker
-from tests.agreement.runs import broker_hung
+from tests.agreement.runs import HELD_MIB, SLOW, broker_hung
 from tests.agreement.tools import EARLIEST, LATEST, ListedMove, Tools
 from tests.waiting import wait_until
-
-SLOW = 200_000  # bytes per second: a few MiB last longer than a test looks at them
 
 
 def test_reassignments__throttled_move__equal_the_listing_until_it_completes(
     cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, mover: Mover, tools: Tools
 ) -> None:
-    topic = make_topic([[1, 2]], mib=4)
+    topic = make_topic([[1, 2]], mib=HELD_MIB)
     mover.start(topic, [3, 2], throttle=SLOW)
 
     refresh(CollectorKind.REASSIGNMENTS)
@@ -58,7 +56,7 @@ def test_reassignments__throttled_move__equal_the_listing_until_it_completes(
 def test_reassignments__cancelled_by_kafkas_tool__end_as_cancelled(
     cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, mover: Mover, tools: Tools
 ) -> None:
-    topic = make_topic([[2, 1]], mib=4)
+    topic = make_topic([[2, 1]], mib=HELD_MIB)
     mover.start(topic, [3, 1], throttle=SLOW)
     wait_until(lambda: tools.has_copy(3, topic), "the copy has begun", 30)
     refresh(CollectorKind.REASSIGNMENTS)
@@ -80,7 +78,7 @@ def test_reassignments__cancelled_by_kafkas_tool__end_as_cancelled(
 def test_reassignments__topic_deleted_while_it_moves__end_as_topic_deleted(
     cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, mover: Mover, tools: Tools
 ) -> None:
-    topic = make_topic([[3, 1]], mib=4)
+    topic = make_topic([[3, 1]], mib=HELD_MIB)
     mover.start(topic, [2, 1], throttle=SLOW)
     refresh(CollectorKind.REASSIGNMENTS)
     assert topic in {move.topic for move in stored_moves(cluster)}
@@ -103,7 +101,7 @@ def test_reassignments__destination_hangs_and_goes_on__equal_the_listing_all_alo
     playground: KafkaPlayground,
     tools: Tools,
 ) -> None:
-    topic = make_topic([[1, 2]], mib=8)
+    topic = make_topic([[1, 2]], mib=HELD_MIB)
     mover.start(topic, [3, 2], throttle=SLOW)
     refresh(CollectorKind.REASSIGNMENTS)
     row = ReassignmentSnapshot.objects.get(cluster=cluster, topic=topic)
@@ -208,7 +206,9 @@ def sentences(verdicts: list[PartitionVerdict]) -> list[str]:
 def test_running_finished_cancelled_reordered_and_missing_get_the_sentences_of_the_tool(
     verify: Verify, make_topic: TopicMaker, mover: Mover, tools: Tools
 ) -> None:
-    running, elsewhere, finished, cancelled, reordered = (make_topic([[1, 2]], mib=mib) for mib in (4, 4, 0, 4, 0))
+    running, elsewhere, finished, cancelled, reordered = (
+        make_topic([[1, 2]], mib=mib) for mib in (HELD_MIB, HELD_MIB, 0, HELD_MIB, 0)
+    )
     mover.start(finished, [3, 2], throttle=SLOW)
     wait_until(lambda: tools.replicas(finished) == (3, 2), "the empty topic has moved", 30)
     mover.cancel(finished)
@@ -280,7 +280,7 @@ def test_the_command_prints_what_the_tool_prints_and_says_by_its_exit_whether_al
 def test_list_and_describe_say_what_the_tool_lists(
     cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, mover: Mover, tools: Tools
 ) -> None:
-    topic = make_topic([[1, 2]], mib=4)
+    topic = make_topic([[1, 2]], mib=HELD_MIB)
     mover.start(topic, [3, 2], throttle=SLOW)
     refresh(CollectorKind.METADATA)
     refresh(CollectorKind.CONFIGS)

@@ -62,7 +62,7 @@ from kafkadash.planning.solver.request import DRAIN, PlanRequest
 from kafkadash.planning.stored_checks import plan_rows
 from kafkadash.planning.stored_topology import load_topology
 from tests.agreement.conftest import Mover, Refresher, TopicMaker
-from tests.agreement.runs import SLOW, Requests, braked, broker_hung
+from tests.agreement.runs import HELD_MIB, SLOW, Requests, braked, broker_hung
 from tests.agreement.tools import Tools
 from tests.kafka_releases import has_quorum, tells_fenced
 from tests.pages.conftest import Page
@@ -189,7 +189,7 @@ def test_a_run__steered_to_its_end__is_what_kafkas_tool_calls_completed_and_leav
 def test_a_cancelled_run__gives_back_replicas_in_their_order_and_takes_its_throttles_away(
     requests: Requests, make_topic: TopicMaker, tools: Tools
 ) -> None:
-    topic = make_topic([[2, 1]], mib=8)
+    topic = make_topic([[2, 1]], mib=HELD_MIB)
     before = tools.throttles(topic, 1, 2, 3)
     run = requests.approved({(topic, 0): [3, 1]}).start()
     run.until_moving(topic)
@@ -213,7 +213,7 @@ def test_a_destination_that_is_stopped__before_it_blocks_with_a_sentence__during
         for name, seconds in (("SLOW_AFTER_S", 1.0), ("STUCK_AFTER_S", 2.0)):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, seconds)
-    topic = make_topic([[1, 2]], mib=8)
+    topic = make_topic([[1, 2]], mib=HELD_MIB)
     run = requests.approved({(topic, 0): [1, 3]})
     with broker_hung(playground, tools, 3):
         run.start().step()
@@ -244,7 +244,7 @@ def test_a_destination_that_is_stopped__before_it_blocks_with_a_sentence__during
 def test_a_topic_deleted_and_made_again_while_it_moves__ends_its_rows_and_nothing_else(
     requests: Requests, make_topic: TopicMaker, tools: Tools, playground: KafkaPlayground
 ) -> None:
-    topic, other = make_topic([[1, 2]], mib=8), make_topic([[1, 2]], mib=2)
+    topic, other = make_topic([[1, 2]], mib=HELD_MIB), make_topic([[1, 2]], mib=2)
     run = requests.approved({(topic, 0): [1, 3], (other, 0): [1, 3]}).start()
     run.until_moving(topic)
     tools.run("topics", "--delete", "--topic", topic)
@@ -306,7 +306,7 @@ def test_start__pressed_twice_at_once__starts_it_once(
 def test_throttles_that_cannot_be_meant__get_a_sentence_and_change_nothing(
     requests: Requests, make_topic: TopicMaker, tools: Tools, alices_client: Client
 ) -> None:
-    topic = make_topic([[1]], mib=8)
+    topic = make_topic([[1]], mib=HELD_MIB)
     run = requests.approved({(topic, 0): [2]}).start()
     run.until_moving(topic)
     braked(tools, 1, RATE_KEY, SLOW)

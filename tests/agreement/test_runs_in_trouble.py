@@ -51,7 +51,7 @@ from kafkadash.notifications.models import NotificationEvent
 from kafkadash.planning.errors import ReassignmentErrorCode
 from tests.agreement import runs
 from tests.agreement.conftest import Mover, TopicMaker
-from tests.agreement.runs import FAST, SLOW, Requests, Run, braked, broker_hung, broker_killed
+from tests.agreement.runs import FAST, HELD_MIB, SLOW, Requests, Run, braked, broker_hung, broker_killed
 from tests.agreement.tools import DescribedPartition, Tools
 from tests.factories import ThrottleFactory
 from tests.frozen_nodes import freeze_nodes, thaw_nodes
@@ -69,7 +69,7 @@ LEADER, FOLLOWER = "leader.replication.throttled", "follower.replication.throttl
 def test_a_move_of_somebody_else__before_the_start__makes_it_stale_with_a_sentence(
     requests: Requests, make_topic: TopicMaker, mover: Mover
 ) -> None:
-    topic = make_topic([[1, 2]], mib=8)
+    topic = make_topic([[1, 2]], mib=HELD_MIB)
     run = requests.approved({(topic, 0): [1, 3]})
     mover.start(topic, [3, 2], throttle=SLOW)
     run.start()
@@ -83,7 +83,7 @@ def test_a_move_of_somebody_else__before_the_start__makes_it_stale_with_a_senten
 def test_a_retarget_by_somebody_else__of_a_row_in_flight__supersedes_it_and_is_not_fought__nor_is_its_cancel(
     requests: Requests, make_topic: TopicMaker, mover: Mover, tools: Tools
 ) -> None:
-    topic = make_topic([[1]], mib=8)
+    topic = make_topic([[1]], mib=HELD_MIB)
     run = requests.approved({(topic, 0): [2]}).start()
     run.until_moving(topic)
     mover.start(topic, [3], throttle=SLOW, beside=True)
@@ -167,7 +167,7 @@ def test_a_throttle_that_somebody_else_changes_meanwhile__stops_adjusting_until_
 def test_kafkas_own_tool__taking_our_throttles_away__is_reported_and_they_are_set_again(
     requests: Requests, make_topic: TopicMaker, tools: Tools, tmp_path: Path
 ) -> None:
-    topic, other = make_topic([[1]], mib=8), make_topic([[3]])
+    topic, other = make_topic([[1]], mib=HELD_MIB), make_topic([[3]])
     file = tmp_path / "other.json"
     entry = {"topic": other, "partition": 0, "replicas": [3]}
     file.write_text(json.dumps({"version": 1, "partitions": [entry]}), encoding="utf-8")
@@ -212,7 +212,7 @@ def test_a_move_that_somebody_else_cancels__ends_and_has_its_order_again(
     requests: Requests, make_topic: TopicMaker, tools: Tools, tmp_path: Path
 ) -> None:
     """Kafka's own --cancel takes our throttles away too, and does not restore the order of replicas."""
-    topic = make_topic([[2, 1]], mib=8)
+    topic = make_topic([[2, 1]], mib=HELD_MIB)
     run = requests.approved({(topic, 0): [1, 3]}).start()
     run.until_moving(topic)
     file = _plan(tmp_path, topic, [1, 3])
@@ -233,7 +233,7 @@ def test_leader_skew__of_a_broker_whose_replicas_a_run_moves__has_the_run_as_its
     """Brokers that were away in an earlier test lead their partitions again, so that none leads too few by more."""
     tools.run("leader-election", "--election-type", "preferred", "--all-topic-partitions")
     make_topic([[1, 2], [1, 3]] * SKEWED_PAIRS)
-    topic = make_topic([[1, 2]], mib=8)
+    topic = make_topic([[1, 2]], mib=HELD_MIB)
     run = requests.approved({(topic, 0): [3, 2]}).start()
     run.until_moving(topic)
 
@@ -256,7 +256,7 @@ def test_a_move_that_somebody_else_retargets_and_cancels__stays_as_they_left_it(
     requests: Requests, make_topic: TopicMaker, mover: Mover, tools: Tools
 ) -> None:
     """The cancel of a retargeted move reverts to what was there and what had been added first: a larger set."""
-    topic = make_topic([[1]], mib=8)
+    topic = make_topic([[1]], mib=HELD_MIB)
     run = requests.approved({(topic, 0): [2]}).start()
     run.until_moving(topic)
     mover.start(topic, [3], throttle=SLOW, beside=True)
@@ -323,7 +323,7 @@ def test_a_broker_that_dies__has_its_rate_taken_away_through_the_controllers(
     listeners = [f"127.0.0.1:{node.controller_port}" for node in playground.cluster.controllers]
     Cluster.objects.filter(pk=cluster.pk).update(controller_servers=",".join(listeners), connection_version=2)
     cluster.refresh_from_db()
-    topic = make_topic([[1, 2]], mib=8)
+    topic = make_topic([[1, 2]], mib=HELD_MIB)
     run = requests.approved({(topic, 0): [1, 3]}).start()
     run.until_moving(topic)
     braked(tools, 3, FOLLOWER_RATE, SLOW)
