@@ -304,18 +304,22 @@ class ClusterFacts:
 
     def refreshed(self, source: FactSource) -> RefreshStatus:
         """How the facts of one source stand; asking for ``FactSource.AGES`` is a KeyError, they are not read."""
-        return {
-            FactSource.ANSWERS: self.answers or NEVER,
-            FactSource.METADATA: self.metadata,
-            FactSource.REASSIGNMENTS: self.reassignments,
-            FactSource.QUORUM: self.quorum,
-            FactSource.LOG_DIRS: self.log_dirs,
-            FactSource.CONFIGS: self.configs,
-            FactSource.VERSIONS: self.versions,
-            FactSource.GROUPS: self.groups or NEVER,
-            FactSource.CANARY: self.canary or NEVER,
-            FactSource.TRANSACTIONS: self.transactions or NEVER,
-            FactSource.RUNS: self.runs or NEVER,
-            FactSource.READING: self.reading or NEVER,
-            FactSource.PIPELINE: self.pipeline or NEVER,
-        }[source]
+        status: RefreshStatus | None = getattr(self, _FIELD_OF_SOURCE[source])
+        return NEVER if status is None else status
+
+
+_FIELD_OF_SOURCE = {
+    FactSource.ANSWERS: "answers",
+    FactSource.METADATA: "metadata",
+    FactSource.REASSIGNMENTS: "reassignments",
+    FactSource.QUORUM: "quorum",
+    FactSource.LOG_DIRS: "log_dirs",
+    FactSource.CONFIGS: "configs",
+    FactSource.VERSIONS: "versions",
+    FactSource.GROUPS: "groups",
+    FactSource.CANARY: "canary",
+    FactSource.TRANSACTIONS: "transactions",
+    FactSource.RUNS: "runs",
+    FactSource.READING: "reading",
+    FactSource.PIPELINE: "pipeline",
+}

@@ -10,7 +10,8 @@ from functools import cached_property
 from typing import TypedDict
 
 from django.conf import settings
-from django.db.models import OuterRef, Q, Subquery
+from django.db.models import OuterRef, Q, Subquery, TextField
+from django.db.models.functions import Cast
 
 from kafkadash.clusters.models import Cluster, ClusterMode
 from kafkadash.core.failures import FailureKind, controllers_are_unheard
@@ -153,11 +154,14 @@ def statuses_of_runs(runs: Mapping[str, CollectorRun]) -> dict[str, RefreshStatu
 
 def read_statuses(clusters: Iterable[int]) -> dict[int, dict[str, RefreshStatus]]:
     """Return how each kind of facts stands, by cluster id and kind. One query, of which no model instances are made."""
-    columns = ("succeeded_at", "interval_s", "failures", "last_failure", "last_error_code", "last_error_params")
+    columns = ("succeeded_at", "interval_s", "failures", "last_failure", "last_error_code")
     found: dict[int, dict[str, RefreshStatus]] = {cluster_id: {} for cluster_id in clusters}
-    rows = CollectorRun.objects.filter(cluster__in=found).values_list("cluster_id", "kind", *columns)
-    for cluster_id, kind, taken_at, interval_s, failures, failure, code, params in rows:
-        error = stored_message(code, params)
+    rows = CollectorRun.objects.filter(cluster__in=found)
+    params = Cast("last_error_params", TextField())  # few have an error to be parsed
+    for cluster_id, kind, taken_at, interval_s, failures, failure, code, told in rows.values_list(
+        "cluster_id", "kind", *columns, params
+    ):
+        error = stored_message(code, json.loads(told)) if code else None
         found[cluster_id][kind] = RefreshStatus(taken_at, interval_s, failures, failure, error)
     return found
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, TypedDict
 
 from django.db.models import Avg, DateTimeField, F, FloatField, Func, Max, Q, QuerySet, Subquery, TextField, Value
@@ -291,10 +292,11 @@ def build_trend_line(trend: ClusterTrend | None, freshness: FactFreshness, now: 
     end = len(trend.slots) + passed
     # A trend that has only begun fills half of its box, as charts do.
     begin = max(end - SLOTS, end - 2 * (end - known[0]))
-    return TrendLine(value, words, _draw_slots(trend.slots, begin, highest), f"{begin} 0 {end - begin} 22")
+    return TrendLine(value, words, _draw_slots(tuple(trend.slots), begin, highest), f"{begin} 0 {end - begin} 22")
 
 
-def _draw_slots(slots: Sequence[float | None], begin: int, highest: float) -> str:
+@lru_cache(maxsize=2_000)  # boards show the same until the next reading
+def _draw_slots(slots: tuple[float | None, ...], begin: int, highest: float) -> str:
     """Return a path with a line for each run of known slots from ``begin`` on; each slot is as wide as 1."""
     path, drawing = [], False
     per_record = (_LINE_BOTTOM - _LINE_TOP) / highest if highest else 0.0
