@@ -706,7 +706,7 @@ def summarize_cluster(cluster: Cluster, now: datetime, known: CollectionFreshnes
 
 
 def _join_stored(clusters: QuerySet[Cluster], now: datetime) -> QuerySet[Any]:
-    """Return the clusters, each with the rows of which it has at most one and with the numbers of others."""
+    """Return the clusters with their current figures, judgement, trend, ZooKeeper state, counts and windows."""
     away = BrokerState.objects.filter(SILENT, cluster=OuterRef("pk")).order_by().values("cluster")
     active = Execution.objects.filter(cluster=OuterRef("pk"), active=True)
     moved = ReassignmentSnapshot.objects.filter(cluster=OuterRef("pk"), outcome=MoveOutcome.RUNNING).order_by()
@@ -726,7 +726,7 @@ def _join_stored(clusters: QuerySet[Cluster], now: datetime) -> QuerySet[Any]:
 def _read_standings(
     own: Mapping[int, Cluster], rows: Iterable[Any], now: datetime, known: CollectionFreshness | None = None
 ) -> list[ClusterStanding]:
-    """``rows``: those of ``_join_stored``."""
+    """Return the standings, worst first. ``own``: clusters by id, ``rows``: what ``_join_stored`` returns of them."""
     figures, judged, trends, silent, moves, active, windows = {}, {}, {}, {}, {}, {}, {}
     ensembles: dict[int, ZooKeeperState | None] = {}
     for row in rows:

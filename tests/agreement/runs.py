@@ -46,7 +46,7 @@ READ = (
 ASKED = PlanInput(EXPLICIT, upload="0" * 64, name="plan.json", disk_limit=1.0)
 SLOW, FAST = 200_000, 1_000_000_000
 HELD_MIB = 32
-"""What a move at ``SLOW`` copies in more than two minutes, longer than a test acts on it on a slow machine."""
+"""Size of a topic whose move at ``SLOW`` lasts for more than two minutes: longer than a test, on a slow machine too."""
 RUN_S = 60.0
 
 Targets = Mapping[tuple[str, int], Sequence[int]]

@@ -91,7 +91,7 @@ def wanted(group: str, to: str, topic: str = "", **more: Any) -> dict[str, Any]:
 def run_whole(
     refresh: Refresher, cluster: Cluster, kind: str, content: Mapping[str, Any], operator: User
 ) -> ChangeRequest:
-    """Read the cluster, since a plan is not checked against data of the step before, and run the change to its end."""
+    """Read the cluster, because a plan is refused on old data, and run the change to its end."""
     for read in READ:
         refresh(read)
     change = queue(cluster, kind, content, operator)
