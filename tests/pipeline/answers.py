@@ -6,13 +6,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kafkadash.pipeline import application as query
 from kafkadash.pipeline.batch import PipelineBatches
 from kafkadash.pipeline.clockwork import RollupScheduler
 from kafkadash.pipeline.flushes import list_manifests
 from kafkadash.pipeline.lake import FactLake
 from kafkadash.pipeline.store import open_store
 from kafkadash.pipeline.work import works
+from tests.pipeline.streaming import take_in_all
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,11 +43,7 @@ def of_the_rest(spark: SparkSession, folder: Path, at_once: int) -> None:
     def take(query_id: str, batch: int, names: list[str]) -> None:
         PipelineBatches(FactLake(spark, store, query_id), works()).do(batch, names)
 
-    running = query.start_query(spark, store, take, every_seconds=None, flushes_at_once=at_once)
-    try:
-        running.awaitTermination()
-    finally:
-        running.stop()
+    take_in_all(spark, store, take, at_once=at_once)
 
 
 def in_one(spark: SparkSession, folder: Path, name: str) -> None:

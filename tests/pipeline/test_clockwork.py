@@ -23,6 +23,7 @@ from kafkadash.pipeline.flushes import FlushName, list_manifests
 from kafkadash.pipeline.lake import LAKE, FactLake, LakeSpan, is_within
 from kafkadash.pipeline.store import open_store
 from tests.pipeline.making import EPOCH, Maker
+from tests.pipeline.streaming import take_in_all
 from tests.pipeline.tables import markers, tables
 
 if TYPE_CHECKING:
@@ -241,7 +242,6 @@ def test_started_again_with_nothing_new__hours_that_are_over_are_done(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kafkadash.pipeline import application, heartbeat
-    from kafkadash.pipeline import application as query
     from kafkadash.pipeline.heartbeat import PipelineHeartbeat
 
     monkeypatch.setattr(heartbeat, "now", lambda: DAY.replace(hour=12))
@@ -254,8 +254,7 @@ def test_started_again_with_nothing_new__hours_that_are_over_are_done(
     def take(query_id: str, batch: int, names: list[str]) -> None:
         PipelineBatches(FactLake(spark, store, query_id), ()).do(batch, names)
 
-    running = query.start_query(spark, store, take, every_seconds=None, flushes_at_once=30)
-    running.awaitTermination()
+    take_in_all(spark, store, take, at_once=30)
     before = {marker["query"] for marker in markers(tmp_path)}
     stop = Never()
     beats = PipelineHeartbeat(store, 1)

@@ -31,6 +31,7 @@ from kafkadash.pipeline.store import PipelineStore, open_store
 from kafkadash.pipeline.work import PipelineWork, works
 from tests.pipeline.counting import COUNTING
 from tests.pipeline.making import BEGAN, Maker, write_file
+from tests.pipeline.streaming import take_in_all
 from tests.pipeline.tables import differing, markers, tables
 from tests.waiting import wait_until
 
@@ -61,11 +62,7 @@ class Pipeline:
         def take(query_id: str, batch: int, names: list[str]) -> None:
             self.batches(query_id, point).do(batch, names)
 
-        running = query.start_query(self.spark, self.store, take, every_seconds=None, flushes_at_once=at_once)
-        try:
-            running.awaitTermination()
-        finally:
-            running.stop()
+        take_in_all(self.spark, self.store, take, at_once=at_once)
         return query.query_id(self.store)
 
     def batches(self, query_id: str, point: Callable[[str], None] = lambda _: None) -> PipelineBatches:
