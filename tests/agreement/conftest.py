@@ -138,14 +138,20 @@ class Mover:
         self._tool(topic, "--execute", *(["--additional"] if beside else []), "--throttle", str(throttle))
 
     def _brake(self, topic: str, brokers: Collection[int], rate: int) -> None:
-        """With ZooKeeper a broker may hear of its throttle when it has copied much already, so it is told before."""
-        for broker in brokers:
-            self.tools.set_config(
-                broker, leader_replication_throttled_rate=str(rate), follower_replication_throttled_rate=str(rate)
-            )
+        """With ZooKeeper a broker may hear of its throttle when it has copied much already, so it is told before.
+
+        What is described of a topic comes from ZooKeeper, whatever a broker has heard of it. Brokers hear of changes
+        in their order, and each tells its own rate: once it tells this one, which it did not before, it has heard of
+        the topic's replicas too.
+        """
         self.tools.set_config(
             topic, leader_replication_throttled_replicas="*", follower_replication_throttled_replicas="*"
         )
+        new = str(rate + len(self._plans))
+        for broker in brokers:
+            self.tools.set_config(
+                broker, leader_replication_throttled_rate=new, follower_replication_throttled_rate=new
+            )
 
     def let_go(self, topic: str) -> None:
         """Lift the throttle, so that the move ends soon."""

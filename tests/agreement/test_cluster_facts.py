@@ -46,6 +46,7 @@ from kafkadash.monitoring.models import (
 from kafkadash.monitoring.partitions import two_digits
 from kafkadash.monitoring.traffic.rules import shard_of
 from tests.agreement.conftest import Mover, Refresher, TopicMaker
+from tests.agreement.runs import HELD_MIB, SLOW
 from tests.agreement.tools import DEFAULT, EARLIEST, LATEST, DescribedPartition, DescribedTopic, Tools
 from tests.kafka_releases import has_quorum
 from tests.metrics.scraped import scrape_page
@@ -238,9 +239,9 @@ def test_throttles__set_by_kafkas_tool__appear_with_value_and_source_and_vanish(
 def test_throttles__of_a_move_by_kafkas_tool__are_needed_while_it_runs_and_orphans_after_it(
     cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, mover: Mover, tools: Tools
 ) -> None:
-    topic = make_topic([[1, 2]], mib=4)
+    topic = make_topic([[1, 2]], mib=HELD_MIB)
     refresh(CollectorKind.METADATA)
-    mover.start(topic, [3, 2], throttle=200_000)
+    mover.start(topic, [3, 2], throttle=SLOW)
     for _ in range(3):
         refresh(CollectorKind.CONFIGS)
     assert stored(cluster) == described(tools)
@@ -389,8 +390,8 @@ def test_pages__throttled_move__say_what_kafkas_tools_print(
     viewer: User,
     client_of: Callable[[User], Client],
 ) -> None:
-    topic = make_topic([[2, 3]], mib=4)
-    mover.start(topic, [2, 1], throttle=100_000)
+    topic = make_topic([[2, 3]], mib=HELD_MIB)
+    mover.start(topic, [2, 1], throttle=SLOW)
     start, end = tools.offset(2, topic, EARLIEST), tools.offset(2, topic, LATEST)
     wait_until(lambda: tools.has_copy(1, topic), "broker 1 has begun its copy", 30)
     before = percent(tools, topic, start, end)

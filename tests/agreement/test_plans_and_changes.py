@@ -34,6 +34,7 @@ from kafkadash.planning.stored_checks import plan_rows, run_stored_checks
 from kafkadash.planning.stored_topology import load_topology
 from kafkadash.planning.topology import read_topology
 from tests.agreement.conftest import Mover, Refresher, TopicMaker
+from tests.agreement.runs import HELD_MIB, SLOW
 from tests.agreement.tools import Tools
 from tests.pages.conftest import Page, figures_of
 from tests.planning.plans import planned, world
@@ -86,7 +87,7 @@ def test_a_drain__is_what_kafka_makes_of_it_and_the_checks_follow_the_cluster(
     result = run_stored_checks(change, datetime.now(UTC))
     assert {c.code for c in result.checks if c.result is not CheckResult.PASSED} == set()
 
-    mover.start(topic, [3, 2], throttle=100_000)
+    mover.start(topic, [3, 2], throttle=20_000)
     refresh(CollectorKind.METADATA)
     refresh(CollectorKind.REASSIGNMENTS)
     failed = run_stored_checks(change, datetime.now(UTC)).failed(CheckSubject.CONTENT)
@@ -290,8 +291,8 @@ def test_a_reassignment__cancelled_half_way__is_planned_to_its_target(
     client_of: Callable[[User], Client],
     tmp_path: Path,
 ) -> None:
-    topic = make_topic([[2, 1]], mib=4)
-    mover.start(topic, [3, 1], throttle=200_000)
+    topic = make_topic([[2, 1]], mib=HELD_MIB)
+    mover.start(topic, [3, 1], throttle=SLOW)
     refresh(CollectorKind.REASSIGNMENTS)
     mover.cancel(topic)
     for kind in READ:
