@@ -138,19 +138,19 @@ class Mover:
         self._tool(topic, "--execute", *(["--additional"] if beside else []), "--throttle", str(throttle))
 
     def _brake(self, topic: str, brokers: Collection[int], rate: int) -> None:
-        """With ZooKeeper a broker may hear of its throttle when it has copied much already, so it is told before.
+        """Throttle the move before it begins: with ZooKeeper a broker may copy much before it hears of its throttle.
 
-        What is described of a topic comes from ZooKeeper, whatever a broker has heard of it. Brokers hear of changes
-        in their order, and each tells its own rate: once it tells this one, which it did not before, it has heard of
-        the topic's replicas too.
+        Brokers describe a topic's configs from ZooKeeper, but their own rates as they have applied them, and they
+        apply changes in order. A broker that tells the new rate has therefore applied the topic's configs too.
         """
         self.tools.set_config(
             topic, leader_replication_throttled_replicas="*", follower_replication_throttled_replicas="*"
         )
-        new = str(rate + len(self._plans))
+        # Unlike any rate that a move before has left, so that no broker tells it from before.
+        own = str(rate + len(self._plans))
         for broker in brokers:
             self.tools.set_config(
-                broker, leader_replication_throttled_rate=new, follower_replication_throttled_rate=new
+                broker, leader_replication_throttled_rate=own, follower_replication_throttled_rate=own
             )
 
     def let_go(self, topic: str) -> None:
