@@ -6,7 +6,6 @@ Findings are stored or made from the ages of facts alone; each has a link to the
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -24,6 +23,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
+from django.utils.functional import cached_property
 from django.views.decorators.http import require_safe
 
 from kafkadash.accounts.errors import MissingObject
@@ -68,11 +68,12 @@ from kafkadash.findings.judgement import (
 from kafkadash.findings.judges import MORE, UNSEEN
 from kafkadash.findings.kinds import FactSource, FindingKind, stored_kind
 from kafkadash.findings.kinds import JudgedFinding as Found
-from kafkadash.findings.messages import FindingTexts, read_texts, write_texts
+from kafkadash.findings.messages import FindingTexts, write_texts
 from kafkadash.findings.models import Finding
 from kafkadash.findings.product import ProductRow, load_product_rows
 from kafkadash.findings.runbooks import fill_commands, read_runbook
 from kafkadash.findings.stored_facts import age_facts, count_refusing, partition_facts
+from kafkadash.findings.stored_findings import StoredFinding, read_findings
 from kafkadash.maintenance.models import QuietPeriod, QuietPurpose, QuietStage, describe_scope
 from kafkadash.monitoring.brokers import brokers_context, name_gone
 from kafkadash.monitoring.cluster_bar import cluster_bar
@@ -263,7 +264,7 @@ class FindingTrend:
     limit_y: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FindingRow:
     """Finding on a page. ``row`` is None for a finding that follows from the data's age and is not stored yet.
 
@@ -274,22 +275,15 @@ class FindingRow:
     cluster: Cluster
     now: datetime
     kind: FindingKind
-    said: Finding | Found
-    row: Finding | None
+    said: StoredFinding | Found
+    row: StoredFinding | None
     old: bool = False
-    cause: Finding | None = None
-    _texts: list[FindingTexts] = field(init=False, default_factory=list, compare=False, repr=False)
+    cause: StoredFinding | None = None
 
-    @property
+    @cached_property
     def texts(self) -> FindingTexts:
         """Texts, written where they are shown: a board does not show all findings."""
-        if not self._texts:
-            said = self.said
-            if isinstance(said, Finding):
-                self._texts.append(read_texts(said.message_code, json.dumps(said.message_params)))
-            else:
-                self._texts.append(write_texts(said.message))
-        return self._texts[0]
+        return self.said.texts if isinstance(self.said, StoredFinding) else write_texts(self.said.message)
 
     @property
     def code(self) -> str:
@@ -313,7 +307,7 @@ class FindingRow:
         """State of the finding when it was last seen."""
         return self.kind.about.state
 
-    @property
+    @cached_property
     def quiet(self) -> QuietPeriod | None:
         """Window or silence that covers it now; of a closed finding, None."""
         period = self.row.quiet if self.row and self.row.closed_at is None else None
@@ -325,14 +319,15 @@ class FindingRow:
         return (quiet := self.quiet) is not None and not quiet.is_silence
 
     @property
-    def folded_below(self) -> Finding | None:
+    def folded_below(self) -> StoredFinding | None:
         """Cause below which it is folded; None if only the cause is expected or silenced, because it is loud then."""
         cause = self.cause
-        if cause is None or cause.quiet is None or self.quiet is not None or not cause.quiet.is_in_force(self.now):
+        period = cause.quiet if cause is not None else None
+        if period is None or self.quiet is not None or not period.is_in_force(self.now):
             return cause
         return None
 
-    @property
+    @cached_property
     def state(self) -> HealthState:
         if self.expected:
             return HealthState.MAINTENANCE
@@ -370,12 +365,12 @@ class FindingRow:
     def seen_at(self) -> datetime | None:
         return self.row.seen_at if self.row else None
 
-    @property
-    def acknowledged(self) -> Finding | None:
+    @cached_property
+    def acknowledged(self) -> StoredFinding | None:
         """Row that has the acknowledgement, which may be that of the cause; None where there is none, or it ended."""
         rows = (self.cause, self.row) if self.cause is not None else (self.row,)
         for row in rows:
-            if row is not None and row.acknowledged_by is not None:
+            if row is not None and row.owner is not None:
                 until = row.acknowledged_until
                 if until is None or until > self.now or row.closed_at is not None:
                     return row
@@ -383,8 +378,7 @@ class FindingRow:
 
     @property
     def owner(self) -> str:
-        row = self.acknowledged
-        return row.acknowledged_by.get_username() if row and row.acknowledged_by else ""
+        return (self.acknowledged.owner or "") if self.acknowledged else ""
 
     @property
     def run(self) -> int | None:
@@ -393,8 +387,8 @@ class FindingRow:
 
     @property
     def trend(self) -> FindingTrend | None:
-        threshold = self.row.threshold if self.row else None
-        return trend_of(self.row.history, threshold, self.now) if self.row and self.row.history else None
+        history = self.row.history if self.row else None
+        return trend_of(history, self.row.threshold, self.now) if self.row and history else None
 
     @property
     def next(self) -> NextStep | None:
@@ -412,7 +406,7 @@ class FindingRow:
 
 
 def rows_of(
-    cluster: Cluster, stored: Iterable[Finding], facts: ClusterFacts, judged_at: datetime | None, now: datetime
+    cluster: Cluster, stored: Iterable[StoredFinding], facts: ClusterFacts, judged_at: datetime | None, now: datetime
 ) -> tuple[FindingRow, ...]:
     """All that is wrong with a cluster as of ``now``, most urgent first.
 
@@ -484,7 +478,7 @@ def fold_findings(rows: Sequence[FindingRow], running: RunningChange | None = No
     return tuple(found)
 
 
-def trend_of(history: list[list[float]], threshold: float | None, now: datetime) -> FindingTrend:
+def trend_of(history: Sequence[Sequence[float]], threshold: float | None, now: datetime) -> FindingTrend:
     """``history`` as ``models.Finding`` keeps it, not empty."""
     values = [value for _, value in history]
     changed_at = datetime.fromtimestamp(history[-1][0], UTC)
@@ -544,7 +538,7 @@ def _runbook_address(kind: FindingKind) -> str:
     return reverse("findings:runbook", args=[kind.value])
 
 
-def _is_old(row: Finding, kind: FindingKind, facts: ClusterFacts, now: datetime) -> bool:
+def _is_old(row: StoredFinding, kind: FindingKind, facts: ClusterFacts, now: datetime) -> bool:
     """Return whether the finding's data is stale. QUORUM_LOST never is: every attempt to read shows it again."""
     if kind is FindingKind.QUORUM_LOST:
         return False
@@ -801,10 +795,10 @@ def _rolled_up(cluster: Cluster, rows: Iterable[FindingRow]) -> HealthState:
     return rolled_up([row.state for row in rows]) if cluster.enabled else HealthState.MAINTENANCE
 
 
-def _open_findings(clusters: Iterable[int]) -> dict[int | None, list[Finding]]:
-    found: dict[int | None, list[Finding]] = defaultdict(list)
+def _open_findings(clusters: Iterable[int]) -> dict[int | None, list[StoredFinding]]:
+    found: dict[int | None, list[StoredFinding]] = defaultdict(list)
     rows = Finding.objects.filter(cluster__in=clusters, closed_at=None, opened_at__isnull=False)
-    for row in rows.select_related("acknowledged_by", "quiet"):
+    for row in read_findings(rows):
         found[row.cluster_id].append(row)
     return found
 
@@ -1029,12 +1023,20 @@ def overview_context(cluster: Cluster, now: datetime, known: ClusterStanding | N
 
 
 def finding_context(cluster: Cluster, row: Finding, now: datetime) -> FindingRow:
-    """Return one finding with its current facts: as on the board while it is open, as last seen when closed."""
+    """Return one finding with its current facts: as on the board while it is open, as last seen when closed.
+
+    Raises MissingObject if it was removed meanwhile.
+    """
     if row.closed_at is None:
         for shown in summarize_cluster(cluster, now).findings:
             if shown.row is not None and shown.row.pk == row.pk:
                 return shown
-    return FindingRow(cluster, now, stored_kind(row.kind), row, row, cause=_open_cause(row))
+    stored = {found.pk: found for found in read_findings(Finding.objects.filter(pk__in=[row.pk, row.cause_id or 0]))}
+    own, cause = stored.get(row.pk), stored.get(row.cause_id or 0)
+    if own is None:
+        raise MissingObject(OnCallErrorCode.FINDING_FORGOTTEN, number=row.public_id)
+    is_explained = own.closed_at is None and cause is not None and cause.closed_at is None
+    return FindingRow(cluster, now, stored_kind(own.kind), own, own, cause=cause if is_explained else None)
 
 
 def _open_cause(row: Finding) -> Finding | None:
@@ -1134,6 +1136,7 @@ def _render_finding(
         "live_keys": [f"status:{cluster.slug}"] if row.closed_at is None else [],
         "finding": shown,
         "incident": incident,
+        "past_cause": row.cause,
         "form": form,
         "subject": _silence_subject(shown),
         "presets": SNOOZE_PRESETS,
@@ -1155,7 +1158,8 @@ def _silence_subject(shown: FindingRow) -> str:
 def _read_consequences(row: Finding, shown: FindingRow) -> tuple[FindingRow, ...]:
     """Return the findings that this one explains or explained, open ones first."""
     rows = row.consequences.filter(opened_at__isnull=False).order_by(F("closed_at").desc(nulls_first=True), "rank")
-    return tuple(FindingRow(shown.cluster, shown.now, stored_kind(own.kind), own, own) for own in rows[:MOST_LISTED])
+    found = read_findings(rows[:MOST_LISTED])
+    return tuple(FindingRow(shown.cluster, shown.now, stored_kind(own.kind), own, own) for own in found)
 
 
 @post_only("findings:finding")

@@ -373,7 +373,7 @@ class TestAcknowledgement:
         acknowledge(incident, operator, rf.post("/"), NOW, AcknowledgementTerms("", self.UNTIL, snoozed=True))
         (head,) = (each.row for each in summarize_cluster(demo, NOW).incidents)
         assert head is not None
-        assert head.acknowledged == incident
+        assert (head.owner, head.acknowledged and head.acknowledged.pk) == (operator.username, incident.pk)
         later = self.UNTIL + timedelta(seconds=1)
         demo.collector_runs.update(succeeded_at=later)
         assert judge_ages(self.UNTIL - timedelta(seconds=1)) == []

@@ -19,6 +19,7 @@ from kafkadash.core.status import HealthState
 from kafkadash.findings.board import ClusterStanding, FindingIncident, FindingRow, FindingTrend
 from kafkadash.findings.kinds import FindingKind, stored_kind
 from kafkadash.findings.models import Finding
+from kafkadash.findings.stored_findings import StoredFinding
 from kafkadash.maintenance.models import QuietPeriod
 from kafkadash.monitoring.templatetags.figures import clock, moment, version
 from kafkadash.monitoring.templatetags.marks import icon, shape, since, sparkline
@@ -58,7 +59,7 @@ def _show_finding(finding: FindingRow, now: datetime, back: str, *, is_first: bo
             measured=finding.said.measured,
             limit=finding.said.limit,
             quiet=quiet_mark(quiet, now) if quiet else "",
-            owner=str(held.acknowledged_by) if held else "",
+            owner=finding.owner,
             owner_mark=owner_mark(held, now) if held else "",
             note=held.acknowledge_note if held else "",
             back=back,
@@ -167,7 +168,7 @@ def _render_facts(template_name: str, head: ClusterHead) -> SafeString:
 
 
 @register.simple_tag
-def owner_mark(held: Finding, now: datetime) -> SafeString:
+def owner_mark(held: Finding | StoredFinding, now: datetime) -> SafeString:
     """Shape and word of an acknowledgement that is in force; ``held`` is the finding that has it."""
     mark, shape, word, at = "yes", "check", "Acknowledged", moment(held.acknowledged_at, now)
     if held.acknowledged_until is not None:
