@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 
 from kafkadash.core.messages import CodedMessage
 
@@ -62,4 +63,9 @@ NEVER = RefreshStatus()
 
 def is_stale(taken_at: datetime, interval_s: float, now: datetime) -> bool:
     """Older than twice its interval."""
-    return now - taken_at > timedelta(seconds=2 * max(interval_s, QUICKEST_JUDGED_S))
+    return now - taken_at > _limit_age(interval_s)
+
+
+@lru_cache(maxsize=1024)
+def _limit_age(interval_s: float) -> timedelta:
+    return timedelta(seconds=2 * max(interval_s, QUICKEST_JUDGED_S))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypedDict
 
 from django.conf import settings
@@ -176,7 +176,9 @@ class QuorumSeen:
 
     def lacking(self, missing: Sequence[int]) -> QuorumSeen:
         """Judged as one that lacks these nodes too: see ``monitoring.quorum.rules.judge_quorum``."""
-        return replace(self, quorum=_judge_snapshot(self.snapshot, self.led_since, missing))
+        seen_s = (self.snapshot.taken_at - self.led_since).total_seconds()
+        nodes = json.dumps(self.snapshot.replicas)
+        return replace(self, quorum=_judge_nodes(nodes, self.snapshot.leader_id, seen_s, tuple(missing)))
 
 
 @dataclass(frozen=True)
@@ -216,14 +218,21 @@ def newest_quorums(clusters: Iterable[int]) -> dict[int, QuorumSeen]:
     first = QuorumSnapshot.objects.filter(cluster=OuterRef("cluster"), leader_epoch=OuterRef("leader_epoch"))
     ids = Cluster.objects.filter(pk__in=clusters).annotate(newest=Subquery(newest)).values("newest")
     snapshots = QuorumSnapshot.objects.filter(pk__in=ids).annotate(
-        led_since=Subquery(first.order_by("taken_at").values("taken_at")[:1])
+        led_since=Subquery(first.order_by("taken_at").values("taken_at")[:1]),
+        nodes=Cast("replicas", TextField()),
     )
-    return {s.cluster_id: QuorumSeen(s, _judge_snapshot(s, s.led_since), s.led_since) for s in snapshots}
+    found = {}
+    for snapshot in snapshots:
+        seen_s = (snapshot.taken_at - snapshot.led_since).total_seconds()
+        health = _judge_nodes(snapshot.nodes, snapshot.leader_id, seen_s, ())
+        found[snapshot.cluster_id] = QuorumSeen(snapshot, health, snapshot.led_since)
+    return found
 
 
-def _judge_snapshot(snapshot: QuorumSnapshot, led_since: datetime, missing: Sequence[int] = ()) -> QuorumHealth:
-    nodes = [QuorumNode(**node) for node in snapshot.replicas]
-    return judge_quorum(nodes, snapshot.leader_id, (snapshot.taken_at - led_since).total_seconds(), missing)
+@lru_cache(maxsize=1024)
+def _judge_nodes(nodes: str, leader_id: int, epoch_seen_s: float, missing: tuple[int, ...]) -> QuorumHealth:
+    """``nodes``: JSON of ``QuorumSnapshot.replicas``. Cached, because boards and pages show an answer many times."""
+    return judge_quorum([QuorumNode(**node) for node in json.loads(nodes)], leader_id, epoch_seen_s, missing)
 
 
 @dataclass(frozen=True, slots=True)
