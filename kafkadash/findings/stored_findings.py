@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from django.db.models import QuerySet, TextField
+from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast
 
 from kafkadash.core.messages import CodedMessage
@@ -23,7 +24,7 @@ from kafkadash.maintenance.models import QuietPeriod
 class StoredFinding(NamedTuple):
     """Columns of ``models.Finding``, with its JSON as text, and of its owner and its window or silence.
 
-    ``owner`` is a user name; None where nobody owns it.
+    ``owner`` is a user name; None where nobody owns it. All of ``quiet_`` are None without a window or silence.
     """
 
     pk: int
@@ -51,29 +52,20 @@ class StoredFinding(NamedTuple):
     cause_id: int | None
     cause_run: int | None
     quiet_id: int | None
-    quiet_purpose: str
+    quiet_purpose: str | None
     quiet_broker: int | None
     quiet_rack: str | None
-    quiet_begins_at: datetime
-    quiet_ends_at: datetime
-    quiet_reason: str
-    quiet_author_name: str
+    quiet_begins_at: datetime | None
+    quiet_ends_at: datetime | None
+    quiet_reason: str | None
+    quiet_author_name: str | None
 
     @property
     def quiet(self) -> QuietPeriod | None:
         """Return the window or silence with what pages show of it."""
         if self.quiet_id is None:
             return None
-        return QuietPeriod(
-            pk=self.quiet_id,
-            purpose=self.quiet_purpose,
-            broker=self.quiet_broker,
-            rack=self.quiet_rack,
-            begins_at=self.quiet_begins_at,
-            ends_at=self.quiet_ends_at,
-            reason=self.quiet_reason,
-            author_name=self.quiet_author_name,
-        )
+        return QuietPeriod(**dict(zip(_QUIET_COLUMNS, self[-len(_QUIET_COLUMNS) :], strict=True)))
 
     @property
     def history(self) -> Sequence[Sequence[float]]:
@@ -95,14 +87,14 @@ class StoredFinding(NamedTuple):
         return self.texts.title
 
 
-_COLUMNS = (
+_QUIET_COLUMNS = ("id", "purpose", "broker", "rack", "begins_at", "ends_at", "reason", "author_name")
+_COLUMNS: Sequence[str | Combinable] = (
     *("pk", "cluster_id", "public_id", "kind", "scope", "message_code", Cast("message_params", TextField())),
     *("value", "threshold", "measured", "limit", Cast("history", TextField())),
     *("since", "first_seen_at", "opened_at", "seen_at", "closed_at"),
     *("acknowledged_by__username", "acknowledged_at", "acknowledged_until", "acknowledge_note", "snoozed"),
     *("cause_id", "cause_run"),
-    *("quiet_id", "quiet__purpose", "quiet__broker", "quiet__rack", "quiet__begins_at", "quiet__ends_at"),
-    *("quiet__reason", "quiet__author_name"),
+    *(f"quiet__{name}" for name in _QUIET_COLUMNS),
 )
 """In the order of the fields of ``StoredFinding``."""
 
