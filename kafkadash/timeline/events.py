@@ -150,7 +150,7 @@ def _controller_lines(data: EventData) -> Lines:
 
 def _broker_lines(data: EventData) -> Lines:
     for broker, address, rack, *earlier in data.details:
-        url = reverse("monitoring:broker", args=[data.slug, broker])
+        url = _broker_url(data.slug, broker)
         now = _place(address, rack)
         yield EntryLine(f"broker {broker}", url, "", _place(*earlier) if earlier else None, now)
 
@@ -202,7 +202,7 @@ def _config_value(key: str, entry: Sequence[str | None] | None) -> str:
 
 def _resource(name: str, of: str | None, slug: str) -> tuple[str, str]:
     if of == "brokers":
-        return f"broker {name}", reverse("monitoring:broker", args=[slug, int(name)])
+        return f"broker {name}", _broker_url(slug, int(name))
     return (name, _topic_url(slug, name)) if name else ("default of all brokers", "")
 
 
@@ -219,6 +219,11 @@ def _group_lines(data: EventData) -> Lines:
 @lru_cache(2_000)
 def _topic_url(slug: str, topic: str) -> str:
     return reverse("monitoring:topic", args=[slug, topic])
+
+
+@lru_cache(2_000)
+def _broker_url(slug: str, broker: int) -> str:
+    return reverse("monitoring:broker", args=[slug, broker])
 
 
 _OF_KINDS: Mapping[EventKind, Callable[[EventData], Lines]] = {

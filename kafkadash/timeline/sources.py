@@ -6,13 +6,13 @@ A new source is one more class in ``SOURCES``.
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain, islice
-from operator import itemgetter
+from itertools import pairwise
+from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
 from django.contrib.postgres.fields import ArrayField
@@ -109,22 +109,38 @@ class EntryPlace(NamedTuple):
     step: str = ""
 
 
+class PlaceRange(NamedTuple):
+    """Entries of a part of the span, newest first: those that follow the first ``skipped``, at most ``most``."""
+
+    part: TimeSpan
+    skipped: int
+    most: int
+
+    def slice_rows(self, rows: QuerySet[Any], field: str) -> QuerySet[Any]:
+        """Return the rows whose ``field`` is in the range."""
+        newest = rows.filter(_within(field, self.part)).order_by(f"-{field}", "-pk")
+        return newest[self.skipped : self.skipped + self.most]
+
+
 @dataclass(frozen=True, slots=True)
 class SourceReading:
     """Number of entries of a span by kind and interval, and how to read the places of those that are listed.
 
-    ``counts``: of all kinds, listed or not. ``read_newest``: takes a part of the span and a number, and returns the
-    places of the newest entries in it, at most so many.
+    ``counts``: of all kinds, listed or not.
     """
 
     counts: Sequence[KindCount]
-    read_newest: Callable[[TimeSpan, int], Iterable[EntryPlace]]
+    read_places: Callable[[PlaceRange], Iterable[EntryPlace]]
+
+    def count_listed(self, kinds: Collection[EntryKind], oldest: int, newest: int) -> int:
+        """Return the number of entries of these kinds from one interval to another."""
+        return sum(each.count for each in self.counts if oldest <= each.bucket <= newest and each.kind in kinds)
 
 
 class TimelineSource(Protocol):
     """Reads the entries of a span from rows of one room."""
 
-    def read_span(self, scope: TimelineScope, span: TimeSpan) -> SourceReading: ...
+    def read_span(self, scope: TimelineScope, span: TimeSpan) -> Sequence[SourceReading]: ...
 
     def describe_entries(self, scope: TimelineScope, places: Sequence[EntryPlace]) -> Sequence[TimelineEntry]: ...
 
@@ -148,25 +164,23 @@ def _within(field: str, span: TimeSpan) -> Q:
 def _read_moments(
     source: TimelineSource,
     kind: EntryKind,
-    moments: Mapping[str, QuerySet[Any]],
+    field: str,
+    rows: QuerySet[Any],
     scope: TimelineScope,
     span: TimeSpan,
 ) -> SourceReading:
-    """Read rows with one or more moments, each an entry. ``moments``: rows of the span by the field that has it."""
-    counts = []
-    for field, rows in moments.items():
-        counted = rows.annotate(bucket=_bucket(field, span)).order_by().values_list("bucket")
-        counts += [KindCount(bucket - 1, kind, number) for bucket, number in counted.annotate(number=Count("*"))]
+    """Read rows whose ``field`` is in the span, each an entry."""
+    counted = rows.annotate(bucket=_bucket(field, span)).order_by().values_list("bucket")
+    counts = [KindCount(bucket - 1, kind, number) for bucket, number in counted.annotate(number=Count("*"))]
 
-    def read_newest(part: TimeSpan, most: int) -> Iterator[EntryPlace]:
-        for field, rows in moments.items():
-            newest = rows.filter(_within(field, part)).order_by(f"-{field}", "-pk")
-            yield from (EntryPlace(at, source, pk, field) for at, pk in newest.values_list(field, "pk")[:most])
+    def read_places(wanted: PlaceRange) -> Iterator[EntryPlace]:
+        found = wanted.slice_rows(rows, field).values_list(field, "pk")
+        return (EntryPlace(at, source, pk, field) for at, pk in found)
 
-    return SourceReading(counts, read_newest if scope.wants(kind) else _read_nothing)
+    return SourceReading(counts, read_places if scope.wants(kind) else _read_nothing)
 
 
-def _read_nothing(_part: TimeSpan, _most: int) -> Sequence[EntryPlace]:
+def _read_nothing(_wanted: PlaceRange) -> Sequence[EntryPlace]:
     return ()
 
 
@@ -183,7 +197,7 @@ class CollectorEvents:
         ) AS counted
     """
 
-    def read_span(self, scope: TimelineScope, span: TimeSpan) -> SourceReading:
+    def read_span(self, scope: TimelineScope, span: TimeSpan) -> Sequence[SourceReading]:
         counts = [
             KindCount(bucket - 1, EntryKind(kind), number)
             for bucket, kind, number in self._count_kinds(scope, span)
@@ -191,11 +205,10 @@ class CollectorEvents:
         ]
         rows = self._rows(scope, span).filter(kind__in=scope.kinds & EVENT_KINDS)
 
-        def read_newest(part: TimeSpan, most: int) -> Iterator[EntryPlace]:
-            newest = rows.filter(_within("at", part)).order_by("-at", "-pk").values_list("at", "pk")[:most]
-            yield from (EntryPlace(at, self, pk) for at, pk in newest)
+        def read_places(wanted: PlaceRange) -> Iterator[EntryPlace]:
+            return (EntryPlace(at, self, pk) for at, pk in wanted.slice_rows(rows, "at").values_list("at", "pk"))
 
-        return SourceReading(counts, read_newest if scope.kinds & EVENT_KINDS else _read_nothing)
+        return [SourceReading(counts, read_places if scope.kinds & EVENT_KINDS else _read_nothing)]
 
     def _count_kinds(self, scope: TimelineScope, span: TimeSpan) -> Iterable[tuple[int, str, int]]:
         """Return interval from 1 on, kind and number of events."""
@@ -232,10 +245,12 @@ class StoredFindings:
         "closed_at": TimelineCode.FINDING_CLOSED,
     }
 
-    def read_span(self, scope: TimelineScope, span: TimeSpan) -> SourceReading:
+    def read_span(self, scope: TimelineScope, span: TimeSpan) -> Sequence[SourceReading]:
         rows = Finding.objects.filter(select_findings(scope), cluster=scope.cluster_id, opened_at__isnull=False)
-        ends = {field: rows.filter(_within(field, span)) for field in self._ENDS}
-        return _read_moments(self, EntryKind.FINDINGS, ends, scope, span)
+        return [
+            _read_moments(self, EntryKind.FINDINGS, field, rows.filter(_within(field, span)), scope, span)
+            for field in self._ENDS
+        ]
 
     def describe_entries(self, scope: TimelineScope, places: Sequence[EntryPlace]) -> Sequence[TimelineEntry]:
         rows = Finding.objects.in_bulk({place.ref for place in places})
@@ -328,8 +343,8 @@ def _name_throttles(topic: str) -> Q:
 class ChangeSteps:
     """Steps of change requests, with who approved what began. Of a broker, topic or group, those of its runs."""
 
-    def read_span(self, scope: TimelineScope, span: TimeSpan) -> SourceReading:
-        return _read_moments(self, EntryKind.CHANGES, {"at": self._rows(scope, span)}, scope, span)
+    def read_span(self, scope: TimelineScope, span: TimeSpan) -> Sequence[SourceReading]:
+        return [_read_moments(self, EntryKind.CHANGES, "at", self._rows(scope, span), scope, span)]
 
     def describe_entries(self, scope: TimelineScope, places: Sequence[EntryPlace]) -> Sequence[TimelineEntry]:
         events = list(AuditEvent.objects.filter(pk__in=[place.ref for place in places]))
@@ -429,33 +444,28 @@ _ENDED: Mapping[str, TimelineCode] = {
     MoveOutcome.UNKNOWN: TimelineCode.MOVES_ENDED_UNSEEN,
 }
 OTHERS = "others"
+_READ_TIME = attrgetter("at")
 
 
 class MoveFold(NamedTuple):
     """Reassignments of one owner that began, or ended with the same outcome, in one interval.
 
-    ``how``: the outcome, '' of begins. ``at``: the first begin, or the last end. ``one``: the row, where it is one.
-    A tuple, because 90 days have thousands.
+    ``at``: the first begin, or the last end. ``how``: the outcome, '' of begins. ``one``: the row, where it is one.
+    A tuple, because 90 days have thousands; as tuples they are in the order of the timeline.
     """
 
+    at: datetime
     owner: str
     url: str
     slot: int
     how: str
     not_before: datetime | None
-    at: datetime
     last: datetime
     number: int
     one: int
 
-    @property
-    def key(self) -> tuple[str, str, int, str]:
-        return self.owner, self.url, self.slot, self.how
-
-    def merge(self, other: MoveFold | None) -> MoveFold:
+    def merge(self, other: MoveFold) -> MoveFold:
         """Return both as one."""
-        if other is None:
-            return self
         known = [moment for moment in (self.not_before, other.not_before) if moment is not None]
         return self._replace(
             not_before=min(known, default=None),
@@ -469,18 +479,23 @@ class MoveFold(NamedTuple):
 class StoredReassignments:
     """Reassignments that began or ended: those of a run are one entry, those of others one for each short interval."""
 
-    def read_span(self, scope: TimelineScope, span: TimeSpan) -> SourceReading:
-        folds = [] if scope.group_key else self._fold(scope, span)
-        folds.sort(key=lambda fold: (fold.at, fold.key), reverse=True)  # the same order for each page
-        begins = span.list_begins()
-        buckets = Counter(bisect_right(begins, fold.at) - 1 for fold in folds)
-        counts = [KindCount(bucket, EntryKind.MOVES, number) for bucket, number in buckets.items()]
+    def read_span(self, scope: TimelineScope, span: TimeSpan) -> Sequence[SourceReading]:
+        folds = [] if scope.group_key else sorted(self._fold(scope, span))  # the same order for each page
+        edges = [bisect_left(folds, moment, key=_READ_TIME) for moment in [*span.list_begins(), span.end]]
+        counts = [
+            KindCount(bucket, EntryKind.MOVES, after - before)
+            for bucket, (before, after) in enumerate(pairwise(edges))
+            if after > before
+        ]
 
-        def read_newest(part: TimeSpan, most: int) -> Iterator[EntryPlace]:
-            newest = (fold for fold in folds if part.begin <= fold.at < part.end)
-            yield from (EntryPlace(fold.at, self, fold) for fold in islice(newest, most))
+        def read_places(wanted: PlaceRange) -> Iterator[EntryPlace]:
+            ends = (wanted.part.begin, wanted.part.end)
+            oldest, end = (bisect_left(folds, moment, key=_READ_TIME) for moment in ends)
+            newest = max(oldest, end - wanted.skipped)
+            listed = folds[max(oldest, newest - wanted.most) : newest]
+            return (EntryPlace(fold.at, self, fold) for fold in reversed(listed))
 
-        return SourceReading(counts, read_newest if scope.wants(EntryKind.MOVES) else _read_nothing)
+        return [SourceReading(counts, read_places if scope.wants(EntryKind.MOVES) else _read_nothing)]
 
     def describe_entries(self, scope: TimelineScope, places: Sequence[EntryPlace]) -> Sequence[TimelineEntry]:
         alone = [place.ref.one for place in places if place.ref.number == 1]
@@ -488,7 +503,7 @@ class StoredReassignments:
         names = {pk: f"{topic}-{number}" for pk, topic, number in rows.values_list("pk", "topic", "partition")}
         return [self._describe(place.ref, scope, names.get(place.ref.one, "")) for place in places]
 
-    def _fold(self, scope: TimelineScope, span: TimeSpan) -> list[MoveFold]:
+    def _fold(self, scope: TimelineScope, span: TimeSpan) -> Iterable[MoveFold]:
         """Fold begins and ends by owner, interval and outcome. One pass over the rows, which are many and wide."""
         began = _within("started_before", span)
         ended = _within("ended_at", span) & Q(outcome__in=list(_ENDED))
@@ -508,12 +523,14 @@ class StoredReassignments:
             )
         ):  # fmt: skip
             if begin_slot is not None:
-                fold = MoveFold(owner, url, begin_slot, "", after, begun, last_begun, number, one)
-                folds[fold.key] = fold.merge(folds.get(fold.key))
+                key = owner, url, begin_slot, ""
+                fold, known = MoveFold(begun, *key, after, last_begun, number, one), folds.get(key)
+                folds[key] = fold if known is None else fold.merge(known)
             if end_slot is not None:
-                fold = MoveFold(owner, url, end_slot, how, first_ended, ended_at, ended_at, number, one)
-                folds[fold.key] = fold.merge(folds.get(fold.key))
-        return list(folds.values())
+                key = owner, url, end_slot, how
+                fold, known = MoveFold(ended_at, *key, first_ended, ended_at, number, one), folds.get(key)
+                folds[key] = fold if known is None else fold.merge(known)
+        return folds.values()
 
     def _slot(self, field: str, counts: Q, span: TimeSpan) -> Case:
         """Return the interval of a begin or end; 0 of one that a run owns, null of one that does not count."""
@@ -550,9 +567,11 @@ class MaintenancePeriods:
 
     _ENDS: Sequence[str] = ("begins_at", "ends_at")
 
-    def read_span(self, scope: TimelineScope, span: TimeSpan) -> SourceReading:
-        ends = {field: self._rows(scope, span, field) for field in self._ENDS}
-        return _read_moments(self, EntryKind.MAINTENANCE, ends, scope, span)
+    def read_span(self, scope: TimelineScope, span: TimeSpan) -> Sequence[SourceReading]:
+        return [
+            _read_moments(self, EntryKind.MAINTENANCE, field, self._rows(scope, span, field), scope, span)
+            for field in self._ENDS
+        ]
 
     def describe_entries(self, scope: TimelineScope, places: Sequence[EntryPlace]) -> Sequence[TimelineEntry]:
         rows = QuietPeriod.objects.in_bulk({place.ref for place in places})
@@ -614,18 +633,16 @@ class TimelineReading:
 
     scope: TimelineScope
     span: TimeSpan
-    sources: Sequence[SourceReading]
+    readings: Sequence[SourceReading]
 
     @property
     def counts(self) -> list[KindCount]:
         """Number of entries by kind and interval, of all kinds."""
-        return [count for reading in self.sources for count in reading.counts]
+        return [count for reading in self.readings for count in reading.counts]
 
     def list_entries(self, begin: int, end: int) -> list[TimelineEntry]:
         """Return the entries of these places, newest first. A source reads those of its own at once."""
-        part, newer = self._find_part(begin, end)
-        found = chain.from_iterable(reading.read_newest(part, end - newer) for reading in self.sources)
-        places = sorted(found, key=itemgetter(0), reverse=True)[begin - newer : end - newer]
+        places = self._read_places(begin, end)
         entries = [
             entry
             for source in SOURCES
@@ -634,16 +651,29 @@ class TimelineReading:
         ]
         return sorted(entries, key=lambda entry: (entry.at, entry.key), reverse=True)
 
-    def _find_part(self, begin: int, end: int) -> tuple[TimeSpan, int]:
-        """Return the intervals in which the entries of these places are, and how many listed entries are newer.
+    def _read_places(self, begin: int, end: int) -> list[EntryPlace]:
+        """Return the places of these entries, newest first. The counts tell which others are not read."""
+        oldest, newest, newer = self._find_intervals(begin, end)
+        begins = [*self.span.list_begins(), self.span.end]
+        part = TimeSpan(begins[oldest], begins[newest + 1])
+        first, last = begin - newer, end - newer
+        counted = [reading.count_listed(self.scope.kinds, oldest, newest) for reading in self.readings]
+        found: list[EntryPlace] = []
+        left_out = 0
+        for reading, own in zip(self.readings, counted, strict=True):
+            # So many of its own are before the first wanted one even if all of the others are too.
+            skipped = min(own, max(0, first - (sum(counted) - own)))
+            found += reading.read_places(PlaceRange(part, skipped, last - skipped))
+            left_out += skipped
+        found.sort(key=_READ_TIME, reverse=True)
+        return found[first - left_out : last - left_out]
 
-        The counts tell it, so no entries are read to be skipped.
-        """
+    def _find_intervals(self, begin: int, end: int) -> tuple[int, int, int]:
+        """Return the oldest and the newest interval that have these entries, and how many listed ones are newer."""
         listed: Counter[int] = Counter()
         for count in self.counts:
             if count.kind in self.scope.kinds:
                 listed[count.bucket] += count.count
-        begins = [*self.span.list_begins(), self.span.end]
         newest = BUCKETS - 1
         newer = 0
         while newest > 0 and newer + listed[newest] <= begin:
@@ -653,9 +683,9 @@ class TimelineReading:
         while oldest > 0 and known < end:
             oldest -= 1
             known += listed[oldest]
-        return TimeSpan(begins[oldest], begins[newest + 1]), newer
+        return oldest, newest, newer
 
 
 def read_timeline(scope: TimelineScope, span: TimeSpan) -> TimelineReading:
     """Count the entries of all sources; each reads those of a page when that is asked for."""
-    return TimelineReading(scope, span, [source.read_span(scope, span) for source in SOURCES])
+    return TimelineReading(scope, span, [reading for source in SOURCES for reading in source.read_span(scope, span)])

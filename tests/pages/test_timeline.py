@@ -44,7 +44,7 @@ from kafkadash.timeline.entries import BUCKETS, EntryKind, TimelineScope, TimeSp
 from kafkadash.timeline.errors import TimelineCode, TimelineErrorCode
 from kafkadash.timeline.events import describe_event
 from kafkadash.timeline.pages import MOST_BEFORE
-from kafkadash.timeline.sources import CollectorEvents, StoredReassignments, read_timeline, select_findings
+from kafkadash.timeline.sources import CollectorEvents, PlaceRange, StoredReassignments, read_timeline, select_findings
 from tests.factories import NOW, ReassignmentFactory, TopicFactory, judged, watched
 from tests.pages.conftest import Page
 
@@ -268,7 +268,8 @@ def test_reassignments__that_ended_at_the_same_time__have_one_order_however_they
                 cluster=cluster, started_after=None, started_before=minutes(90), outcome=outcome, ended_at=minutes(30)
             )
         scope = TimelineScope(cluster.pk, slug, frozenset({EntryKind.MOVES}))
-        places = StoredReassignments().read_span(scope, span).read_newest(span, 10)
+        (reading,) = StoredReassignments().read_span(scope, span)
+        places = reading.read_places(PlaceRange(span, 0, 10))
         orders.append([place.ref.how for place in places])
     assert orders[0] == orders[1]
     assert sorted(orders[0]) == sorted(outcomes)
@@ -287,7 +288,7 @@ def test_events__at_the_edges_of_intervals__are_each_counted_once(broker: int | 
         for at in moments
     )
     scope = TimelineScope(cluster.pk, cluster.slug, frozenset(EntryKind), broker=broker)
-    reading = CollectorEvents().read_span(scope, span)
+    (reading,) = CollectorEvents().read_span(scope, span)
     counts = Counter({each.bucket: each.count for each in reading.counts})
     inside = [at for at in moments if span.begin <= at < span.end]
     assert counts == Counter(int((at - span.begin) / span.step) for at in inside)
