@@ -306,6 +306,7 @@ def test_a_submission_without_an_answer__is_carried_out_late_and_taken_for_what_
 
     # Brokers know what is committed; a controller that is about to resign lists what it may lose again.
     wait_until(lambda: 3 in tools.topics("--topic", topic)[topic].partitions[0].replicas, "it is carried out", 60)
+    wait_until_all_follow(tools)
     assert [move.topic for move in tools.moves()] == [topic]
     run.until(lambda: run.row(topic).state == "moving", "it is seen")
     assert run.row(topic).attempt == 1
@@ -366,6 +367,19 @@ def without_majority(playground: KafkaPlayground, tools: Tools) -> Iterator[Call
         yield lambda: freeze_nodes(playground, *chosen)
     finally:
         thaw_nodes(playground, *chosen)
+
+
+def wait_until_all_follow(tools: Tools) -> None:
+    """Wait until all nodes caught up with the leading controller.
+
+    A controller that was stopped while it led answers from its old state until it hears of its successor.
+    """
+    begin_ms = time.time() * 1000
+    wait_until(
+        lambda: all(row.last_caught_up_ms > begin_ms for row in tools.quorum_replication().values()),
+        "all nodes follow the leading controller",
+        60,
+    )
 
 
 def _plan(folder: Path, topic: str, replicas: Sequence[int]) -> Path:
