@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
@@ -147,9 +148,14 @@ class TimelineSource(Protocol):
 
 def _bucket(field: str, span: TimeSpan, intervals: int = BUCKETS) -> Func:
     """Return the interval of a time as a number from 1 on."""
-    begins = Value(_write_array(span.list_begins(intervals)), output_field=TextField())
+    begins = Value(_write_begins(span, intervals), output_field=TextField())
     template = "width_bucket(%(expressions)s::timestamptz[])"
     return Func(F(field), begins, template=template, output_field=IntegerField())
+
+
+@lru_cache(maxsize=64)
+def _write_begins(span: TimeSpan, intervals: int) -> str:
+    return _write_array(span.list_begins(intervals))
 
 
 def _write_array(moments: Iterable[datetime]) -> str:
@@ -663,7 +669,8 @@ class TimelineReading:
         for reading, own in zip(self.readings, counted, strict=True):
             # So many of its own are before the first wanted one even if all of the others are too.
             skipped = min(own, max(0, first - (sum(counted) - own)))
-            found += reading.read_places(PlaceRange(part, skipped, last - skipped))
+            if own > skipped:
+                found += reading.read_places(PlaceRange(part, skipped, last - skipped))
             left_out += skipped
         found.sort(key=_READ_TIME, reverse=True)
         return found[first - left_out : last - left_out]
