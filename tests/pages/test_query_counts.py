@@ -15,15 +15,19 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoDbBlocker
 
-from kafkadash.accounts.models import User
+from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.accounts.services import record
 from kafkadash.changes import kinds
 from kafkadash.changes.models import ChangeRequest, Comment, RequestState
+from kafkadash.changes.transitions import OBJECT
 from kafkadash.clusters.models import Cluster, Role
 from kafkadash.execution.engine.state import RowState
 from kafkadash.execution.models import Execution, ThrottleEntry
 from kafkadash.findings.kinds import FindingCode, FindingKind
 from kafkadash.findings.models import Finding
+from kafkadash.maintenance.models import QuietPeriod, QuietPurpose, QuietStage
+from kafkadash.monitoring.cluster_events.rules import find_grown_topics
+from kafkadash.monitoring.cluster_events.store import store_events
 from kafkadash.monitoring.models import MoveOutcome
 from kafkadash.notifications.errors import NotificationCode
 from kafkadash.notifications.models import (
@@ -150,6 +154,43 @@ def _add_receiver(name: str, cluster: Cluster) -> None:
     NotificationItem.objects.create(delivery=message, event=event, target=target)
 
 
+def add_history(change: ChangeRequest, place: int) -> None:
+    """Add what the timeline lists: an event, a step of a change, a closed finding and an ended maintenance window."""
+    cluster, at = change.cluster, NOW - timedelta(minutes=2, seconds=place)
+    store_events(cluster.pk, list(find_grown_topics([("payments.ledger", 3, 6)])), at, at - timedelta(seconds=5))
+    AuditEvent.objects.create(
+        at=at,
+        actor="system",
+        action="change.started",
+        object_type=OBJECT,
+        object_id=str(change.pk),
+        cluster=cluster.slug,
+    )
+    Finding.objects.create(
+        cluster=cluster,
+        public_id=f"f-past-{place}",
+        kind=FindingKind.BROKER_DOWN,
+        scope=str(place),
+        state="critical",
+        rank=3,
+        message_code=FindingCode.DOWN_FENCED,
+        message_params={"broker": place, "replicas": 1},
+        first_seen_at=at,
+        opened_at=at,
+        seen_at=at,
+        closed_at=at + timedelta(seconds=30),
+    )
+    QuietPeriod.objects.create(
+        cluster=cluster,
+        purpose=QuietPurpose.MAINTENANCE,
+        begins_at=at,
+        ends_at=at + timedelta(seconds=30),
+        reason="new disks",
+        author_name="olga",
+        stage=QuietStage.OVER,
+    )
+
+
 def open_product_finding() -> None:
     Finding.objects.create(
         public_id="f-own",
@@ -204,6 +245,7 @@ def _counted() -> dict[str, list[int | Exception]]:
             Comment.objects.create(request=change, user=viewer, user_name="vera", text="?")
             approved(change, new_user(f"ann{round_}-{n}", Role.APPROVER))
             record(operator, "change.edited", change)
+            add_history(change, 10 * round_ + n)
             handed_back(demo, 10 * round_ + n, NOW)
             rolled_up(demo, NOW.replace(second=0, microsecond=0), group="reader", topic=f"t{round_}-{n}")
             ThrottleEntry.objects.create(execution=run, resource="broker", name=str(10 * round_ + n), key=listed)
