@@ -664,11 +664,13 @@ class TimelineReading:
         part = TimeSpan(begins[oldest], begins[newest + 1])
         first, last = begin - newer, end - newer
         counted = [reading.count_listed(self.scope.kinds, oldest, newest) for reading in self.readings]
+        total = sum(counted)
         found: list[EntryPlace] = []
         left_out = 0
         for reading, own in zip(self.readings, counted, strict=True):
-            # So many of its own are before the first wanted one even if all of the others are too.
-            skipped = min(own, max(0, first - (sum(counted) - own)))
+            others = total - own
+            # Even if all entries of the others are newer than the page, this many of its own are newer too.
+            skipped = min(own, max(0, first - others))
             if own > skipped:
                 found += reading.read_places(PlaceRange(part, skipped, last - skipped))
             left_out += skipped
