@@ -1,25 +1,31 @@
 """Share groups (KIP-932) and streams groups (KIP-1071) of real Kafka, against ``kafka-share-groups`` and
-``kafka-streams-groups``; offsets of a streams group without members are reset, and it is deleted. An open transaction
-holds a group that reads with read_committed.
+``kafka-streams-groups``. The streams group is of a real Streams application; once it has no members its offsets are
+reset, and it is deleted. An open transaction holds a group that reads with read_committed.
 """
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import AcknowledgeType, Consumer, Message, Producer, ShareConsumer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-from kio.static.primitive import i8, i32, i32Timedelta, i64
+from kio.static.primitive import i8, i32, i32Timedelta
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.devtools.playground.cluster import KafkaPlayground
+from kafkadash.devtools.playground.cluster import KafkaPlayground, prepare_runtime
+from kafkadash.devtools.playground.jars import KafkaDistribution, fetch
+from kafkadash.devtools.playground.load import LoadTopic, load_topics
 from kafkadash.kafka.api import ClusterConnection, TopicPartition
 from kafkadash.kafka.mutations import WireClient
 from kafkadash.monitoring.groups.shares import read_partitions, read_share_members
@@ -29,13 +35,18 @@ from tests.agreement.conftest import Refresher, TopicMaker
 from tests.agreement.tools import Tools
 from tests.committed import commit_offsets
 from tests.contract import raw
+from tests.kafka_releases import STREAMS_EXAMPLES
 from tests.metrics.scraped import scrape_page
 from tests.waiting import wait_until
 
 DEADLINE = 20.0
 TURNS_S = 60
-OFFSET_COMMIT, FIND_COORDINATOR, STREAMS_HEARTBEAT = 8, 10, 88
+FIND_COORDINATOR, STREAMS_HEARTBEAT = 10, 88
 LEAVES = -1  # member epoch
+WORD_COUNT = "org.apache.kafka.streams.examples.wordcount.WordCountDemo"
+IN_MEMORY = "org.apache.kafka.streams.state.BuiltInDslStoreSuppliers$InMemoryDslStoreSuppliers"
+INPUT, OUTPUT = "streams-plaintext-input", "streams-wordcount-output"
+LINES = (b"a broker is a server", b"a controller is one too", b"a topic has partitions")
 
 
 @pytest.fixture
@@ -153,29 +164,6 @@ class StreamsMember:
         self.epoch = LEAVES
         self._beat()
 
-    def commit(self, topic: str, offsets: Mapping[int, int]) -> None:
-        types = raw.request_types(OFFSET_COMMIT, 9)
-        partitions = tuple(
-            types.OffsetCommitRequestPartition(
-                partition_index=i32(partition),
-                committed_offset=i64(offset),
-                committed_leader_epoch=i32(-1),
-                committed_metadata="",
-            )
-            for partition, offset in offsets.items()
-        )
-        answer = raw.ask(
-            self._coordinator(),
-            OFFSET_COMMIT,
-            9,
-            group_id=self.group,
-            generation_id_or_member_epoch=i32(self.epoch),
-            member_id=self.member,
-            group_instance_id=None,
-            topics=(types.OffsetCommitRequestTopic(name=topic, partitions=partitions),),
-        )
-        assert {row.error_code for row in answer.topics[0].partitions} == {0}, answer
-
     def _beat(self) -> bool:
         """Return whether the member owns tasks, which it confirms, or has left."""
         types = raw.request_types(STREAMS_HEARTBEAT, 0)
@@ -232,6 +220,45 @@ class StreamsMember:
         return found[-1]
 
 
+def read_offsets(row: Mapping[str, str]) -> tuple[tuple[str, int], tuple[int | None, int | None, int | None]]:
+    """Return topic and partition, and committed offset, log end and lag, of a row of ``kafka-streams-groups``.
+
+    Without a committed offset the tool counts from the start of the log, and kafkadash does not tell a lag.
+    """
+    committed = number(row["CURRENT-OFFSET"])
+    lag = None if committed is None else number(row["OFFSET-LAG"])
+    return (row["TOPIC"], int(row["PARTITION"])), (committed, number(row["LOG-END-OFFSET"]), lag)
+
+
+@contextmanager
+def counting_words(playground: KafkaPlayground, group: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Kafka's example of a Streams application: it repartitions lines by word, and keeps its counts in memory."""
+    load_topics(playground.bootstrap, [LoadTopic(topic, placement=[[1, 2], [2, 3]]) for topic in (INPUT, OUTPUT)])
+    configs = {
+        "application.id": group,
+        "bootstrap.servers": playground.bootstrap,
+        "group.protocol": "streams",
+        "state.dir": folder / "state",
+        "dsl.store.suppliers.class": IN_MEMORY,
+        "commit.interval.ms": 100,
+    }
+    properties = folder / "words.properties"
+    properties.write_text("".join(f"{key}={value}\n" for key, value in configs.items()), encoding="utf-8")
+    runtime = prepare_runtime(lambda _: None)
+    jars = KafkaDistribution((*runtime.jars.paths, *fetch(STREAMS_EXAMPLES).paths), runtime.jars.digest)
+    command = replace(runtime, jars=jars).tool_command(WORD_COUNT, [str(properties)])
+    with subprocess.Popen(command) as application:
+        try:
+            yield application
+        finally:
+            application.send_signal(signal.SIGCONT)
+            application.terminate()
+            try:
+                application.wait(TURNS_S)
+            finally:
+                application.kill()
+
+
 @pytest.mark.needs_release("4.1")
 def test_streams_group__state_members_offsets_and_lag__equal_kafka_streams_groups(
     cluster: Cluster,
@@ -239,51 +266,61 @@ def test_streams_group__state_members_offsets_and_lag__equal_kafka_streams_group
     playground: KafkaPlayground,
     admin: WireClient,
     tools: Tools,
-    make_topic: TopicMaker,
+    tmp_path: Path,
 ) -> None:
     """Then its member leaves, its offsets are reset and deleted as those of a consumer group, and so is the group."""
-    topic = make_topic([[1, 2], [2, 3]], mib=1)
-    group = f"{topic}-streams"
-    member = StreamsMember(playground, group, (topic,), str(uuid.uuid4()))
-    member.join()
-    member.commit(topic, {0: 3, 1: 5})
-    refresh(CollectorKind.GROUPS)
-    offsets = rows(tools.run("streams-groups", "--describe", "--group", group, "--offsets", "--verbose"))
-    members = rows(tools.run("streams-groups", "--describe", "--group", group, "--members"))
-    [state] = rows(tools.run("streams-groups", "--describe", "--group", group, "--state"))
+    group = "word-counts"
+    producer = Producer({"bootstrap.servers": playground.bootstrap})
+
+    def write_lines() -> None:
+        for partition in (0, 1):
+            for line in LINES:
+                producer.produce(INPUT, line, partition=partition)
+        producer.flush(DEADLINE)
+
+    def read_through() -> bool:
+        found = admin.committed([group], deadline=DEADLINE).offsets.get(group, {})
+        return found.get(INPUT) == dict.fromkeys((0, 1), len(LINES)) and len(found) > 1
+
+    with counting_words(playground, group, tmp_path) as application:
+        write_lines()
+        wait_until(read_through, "the application has read all lines, and counts words", TURNS_S)
+        application.send_signal(signal.SIGSTOP)  # it stays a member for the time of a session
+        write_lines()
+        refresh(CollectorKind.GROUPS)
+        offsets = rows(tools.run("streams-groups", "--describe", "--group", group, "--offsets", "--verbose"))
+        members = rows(tools.run("streams-groups", "--describe", "--group", group, "--members"))
+        [state] = rows(tools.run("streams-groups", "--describe", "--group", group, "--state"))
 
     row = GroupState.objects.select_related("window").get(cluster=cluster, name=group)
     partitions, _ = read_group(row, members_of(row))
     assert (row.type, row.state, row.members) == ("Streams", state["STATE"], int(state["#MEMBERS"]))
     assert f"({row.coordinator})" == state["ID"]
-    assert {(each.topic, each.partition, each.committed, each.end, each.lag) for each in partitions} == {
-        (
-            each["TOPIC"],
-            int(each["PARTITION"]),
-            number(each["CURRENT-OFFSET"]),
-            number(each["LOG-END-OFFSET"]),
-            number(each["OFFSET-LAG"]),
-        )
-        for each in offsets
-    }
-    assert_scraped(group, "streams", state, sum(number(each["OFFSET-LAG"]) or 0 for each in offsets))
+    told = dict(map(read_offsets, offsets))
+    assert {(each.topic, each.partition): (each.committed, each.end, each.lag) for each in partitions} == told
+    assert [told[INPUT, partition][-1] for partition in (0, 1)] == [len(LINES), len(LINES)]
+    [repartitioned] = {topic for topic, _ in told} - {INPUT}
+    assert_scraped(group, "streams", state, sum(lag or 0 for _, _, lag in told.values()))
     assert [(m.member_id, m.client_id, m.assigned) for m in members_of(row)] == [
-        (each["MEMBER"], each["CLIENT-ID"], {topic: [0, 1]}) for each in members
+        (each["MEMBER"], each["CLIENT-ID"], {INPUT: [0, 1], repartitioned: [0, 1]}) for each in members
     ]
 
-    member.leave()
-    first = TopicPartition(topic, 0)
-    assert admin.describe_groups([group], deadline=DEADLINE)[group].state == "Empty"
+    wait_until(
+        lambda: admin.describe_groups([group], deadline=DEADLINE)[group].state == "Empty",
+        "its member has left",
+        TURNS_S,
+    )
+    first = TopicPartition(INPUT, 0)
+    kept = admin.committed([group], deadline=DEADLINE).offsets[group]
     assert admin.commit_offsets(group, {first: 1}, deadline=DEADLINE).done == {first}
-    assert admin.committed([group], deadline=DEADLINE).offsets[group] == {topic: {0: 1, 1: 5}}
+    assert admin.committed([group], deadline=DEADLINE).offsets[group] == {**kept, INPUT: {0: 1, 1: kept[INPUT][1]}}
     assert admin.delete_offsets(group, [first], deadline=DEADLINE).done == {first}
-    assert admin.committed([group], deadline=DEADLINE).offsets[group] == {topic: {1: 5}}
+    assert admin.committed([group], deadline=DEADLINE).offsets[group] == {**kept, INPUT: {1: kept[INPUT][1]}}
     assert admin.delete_groups([group], deadline=DEADLINE).done == {group}
     assert admin.describe_groups([group], deadline=DEADLINE) == {}
 
 
 @pytest.mark.needs_release("4.1")
-@pytest.mark.long
 def test_streams_group__of_topics_that_differ__reads_partitions_that_exist(
     playground: KafkaPlayground, admin: WireClient, make_topic: TopicMaker
 ) -> None:

@@ -29,6 +29,8 @@ Of Kafka 4.4 there is none, and its brokers do not start with that of 4.3.
 """
 OWN_STORAGE = _HERE / "FolderStorage.java"
 """For releases without a published one; its compiler is in any JDK."""
+STREAMS_EXAMPLES = _HERE / "streams-examples-4.3.1.lock"
+"""Kafka's examples of Streams applications, beside the jars of the playground's own release, without RocksDB."""
 COPIES_UNTIERED_ONLY = (4, 3)
 """The first release whose new replicas can leave out what is in remote storage (KIP-1023)."""
 TELL_FENCED = (4, 0)
