@@ -283,12 +283,18 @@ def _moved_by_second(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
 
 
 def _throttles_cleared(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
-    """As the tool does it for everybody: ``--verify`` when nothing moves, ``--cancel`` of what does not move else."""
+    """As the tool does it for everybody: ``--verify`` when nothing moves, ``--cancel`` of what does not move else.
+
+    ``--verify`` clears nothing while anything moves in the cluster (class ReassignPartitionsCommand), and a move may
+    begin while the tool starts. Therefore what moves is looked at afterwards.
+    """
     with leg.disturbing():
-        moving = scene.tools.moves()
-        how = "--cancel" if moving else "--verify"
         idle = {(ELSEWHERE, n): p.replicas for n, p in _partitions(scene, ELSEWHERE).items()}
+        how = "--verify"
         _reassign(scene, idle, how)
+        if scene.tools.moves():
+            how = "--cancel"
+            _reassign(scene, idle, how)
         _forget_rates(leg, ELSEWHERE)
     return Struck(f"Kafka's tool clears everybody's rates ({how})")
 
