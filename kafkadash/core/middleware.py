@@ -46,6 +46,9 @@ class BodyLimit:
     ``is_signed_in`` is asked only about requests that may be larger. Such a page is told by ``?too_large=<bytes>``, to
     which it answers in its own words; elsewhere it is a plain 413. A body that does not name its length (browsers do)
     is cut off where it gets too large, and any body where nothing comes for ``PART_SECONDS``.
+
+    The rest of a refused body is read and dropped before the answer. A connection that is closed with unread bytes is
+    reset, and the sender may never see the answer.
     """
 
     def __init__(
@@ -77,6 +80,8 @@ class BodyLimit:
 
         await self._app(scope, body.receive, noting_start)
         if body.cut_off and not started:
+            if body.more:
+                await _drop(receive)
             await _send_refusal(send, scope, None, page=False)
 
     def _limit(self, path: str) -> tuple[int, bool]:
@@ -103,16 +108,18 @@ class _BoundedBody:
     """
 
     def __init__(self, receive: Receive, limit: int) -> None:
-        self._receive, self._left, self._more = receive, limit, True
-        self.cut_off = False
+        self._receive, self._left = receive, limit
+        self.more, self.cut_off = True, False
 
     async def receive(self) -> Message:
-        message = await (_receive_part(self._receive) if self._more else self._receive())
+        if self.cut_off:
+            return {"type": "http.disconnect"}
+        message = await (_receive_part(self._receive) if self.more else self._receive())
         self._left -= len(message.get("body", b""))
+        self.more = message.get("more_body", False)
         if self._left < 0 or message["type"] == _STALLED:
             self.cut_off = True
             return {"type": "http.disconnect"}
-        self._more = message.get("more_body", False)
         return message
 
 

@@ -50,8 +50,7 @@ async def sent(
 
     limited = BodyLimit(app, [(r"/changes/\d+/draft/what/", 10_000_000)], is_signed_in)
     await limited({"type": "http", "path": path, "headers": headers}, receive, send)
-    if length is not None and length > USUAL:
-        assert not waiting, "what is dropped is read to its end, so that the browser shows the answer"
+    assert not waiting, "what is dropped is read to its end, so that the browser shows the answer"
     return answers
 
 
@@ -94,3 +93,9 @@ async def test_body__stops_in_the_middle__is_cut_off(monkeypatch: pytest.MonkeyP
     app = App()
     answers = await sent("/login/", [b"x"], length=2, app=app, more=True)
     assert (answers[0]["status"], app.received) == (413, 1)
+
+
+async def test_body_without_a_length__too_large_with_its_last_part__is_answered_at_once() -> None:
+    async with asyncio.timeout(body_limit.PART_SECONDS / 2):
+        answers = await sent("/login/", [b"x" * (USUAL + 1)], length=None, app=App())
+    assert answers[0]["status"] == 413
