@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import wraps
 from inspect import iscoroutinefunction
 from typing import Any, cast
@@ -38,6 +39,8 @@ DROPPED_AT_MOST = 1_000_000_000
 """Bytes that are read to be dropped; whoever sends more is cut off."""
 PART_SECONDS = 30.0
 """Time to wait for the next part of a body."""
+REST_SECONDS = 30.0
+"""Time to read the rest of a refused body that does not name its length. Then it is answered, read or not."""
 
 
 class BodyLimit:
@@ -47,8 +50,8 @@ class BodyLimit:
     which it answers in its own words; elsewhere it is a plain 413. A body that does not name its length (browsers do)
     is cut off where it gets too large, and any body where nothing comes for ``PART_SECONDS``.
 
-    The rest of a refused body is read and dropped before the answer. A connection that is closed with unread bytes is
-    reset, and the sender may never see the answer.
+    The rest of a refused body is read and dropped before the answer. A body without a length may never end, so its rest
+    is read for at most ``REST_SECONDS``.
     """
 
     def __init__(
@@ -81,7 +84,9 @@ class BodyLimit:
         await self._app(scope, body.receive, noting_start)
         if body.cut_off and not started:
             if body.more:
-                await _drop(receive)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(REST_SECONDS):
+                        await _drop(receive)
             await _send_refusal(send, scope, None, page=False)
 
     def _limit(self, path: str) -> tuple[int, bool]:

@@ -99,3 +99,10 @@ async def test_body_without_a_length__too_large_with_its_last_part__is_answered_
     async with asyncio.timeout(body_limit.PART_SECONDS / 2):
         answers = await sent("/login/", [b"x" * (USUAL + 1)], length=None, app=App())
     assert answers[0]["status"] == 413
+
+
+async def test_body_without_a_length__never_ends__is_answered_after_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body_limit, "REST_SECONDS", 0.01)
+    async with asyncio.timeout(body_limit.PART_SECONDS / 2):
+        answers = await sent("/login/", [b"x" * (USUAL + 1), b"x"], length=None, app=App(), more=True)
+    assert (answers[0]["status"], (b"connection", b"close") in answers[0]["headers"]) == (413, True)
