@@ -283,10 +283,10 @@ def _moved_by_second(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
 
 
 def _throttles_cleared(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
-    """As the tool does it for everybody: ``--verify`` when nothing moves, ``--cancel`` of what does not move else.
+    """Let Kafka's tool clear everybody's rates: ``--verify``, then ``--cancel`` of idle partitions if anything moves.
 
     ``--verify`` clears nothing while anything moves in the cluster (class ReassignPartitionsCommand), and a move may
-    begin while the tool starts. Therefore what moves is looked at afterwards.
+    begin while the tool starts. Therefore the fault looks for moves after ``--verify``, not before.
     """
     with leg.disturbing():
         idle = {(ELSEWHERE, n): p.replicas for n, p in _partitions(scene, ELSEWHERE).items()}
