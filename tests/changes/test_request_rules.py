@@ -235,8 +235,9 @@ DESIGN = {
     ChangeState.STALE: {ChangeState.PROPOSED, ChangeState.DRAFT, ChangeState.EXPIRED},
     ChangeState.EXECUTING: {ChangeState.PAUSED, ChangeState.CANCELLING, ChangeState.VERIFYING, ChangeState.FAILED},
     ChangeState.PAUSED: {ChangeState.EXECUTING, ChangeState.CANCELLING},
-    ChangeState.CANCELLING: {ChangeState.CANCELLED},
-    ChangeState.VERIFYING: {ChangeState.DONE},
+    # A run whose cluster is gone for good is given up from here too, else it would hold the cluster's turn forever.
+    ChangeState.CANCELLING: {ChangeState.CANCELLED, ChangeState.FAILED},
+    ChangeState.VERIFYING: {ChangeState.DONE, ChangeState.FAILED},
     ChangeState.DONE: set(),
     ChangeState.CANCELLED: set(),
     ChangeState.FAILED: set(),
@@ -298,6 +299,7 @@ class Life(RuleBasedStateMachine):
             return False
         assert before.state not in OVER, "final is final"
         assert after.state in DESIGN[before.state] | {before.state}
+        assert after.state is not ChangeState.FAILED or deed.trigger is ChangeTrigger.GIVE_UP
         assert after.state is not before.state or deed.trigger is ChangeTrigger.APPROVE
         self.request = after
         return True
